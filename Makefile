@@ -1,0 +1,55 @@
+# make test         the tests, on TensorFlow, JAX and torch
+# make test-addons  the tests that need TensorFlow 2.15 and tensorflow-addons
+# make test-wheel   the wheel alone, in an empty environment for each backend
+# make lint         the linter and the type checker
+# make bench        milliseconds and ratios
+# make figures      the pictures of the README
+
+PYTHON ?= python3
+BACKENDS = tensorflow jax torch
+VENV = .venv/bin/python
+ADDONS = .venv-addons/bin/python
+PIP = -m pip --quiet --disable-pip-version-check install
+
+.PHONY: test test-addons test-wheel lint bench figures clean
+
+test: .venv/done
+	set -e; for backend in $(BACKENDS); do \
+		echo "== $$backend"; KERAS_BACKEND=$$backend $(VENV) -m pytest -q -n 2; done
+
+test-addons: .venv/done .venv-addons/done
+	$(ADDONS) -m pytest -q tests/addons tfwarmup/factors.py
+	$(VENV) -m pytest -q -m addons
+
+test-wheel: .venv/done
+	rm -rf build dist
+	$(VENV) -m build --wheel --outdir dist . > /dev/null
+	set -e; for backend in $(BACKENDS); do PYTHON=$(PYTHON) tests/wheel/try $$backend dist/*.whl; done
+
+lint: .venv/done
+	$(VENV) -m ruff check .
+	$(VENV) -m ruff format --check .
+	$(VENV) -m mypy
+
+bench: .venv/done
+	$(VENV) -m benchmarks.import_time
+	$(VENV) -m benchmarks.schedule_cost
+	$(VENV) -m benchmarks.optimizer_step
+
+figures: .venv/done
+	$(VENV) docs/plot_factors.py
+
+clean:
+	rm -rf .venv .venv-addons build dist *.egg-info
+
+# torch first and by itself: asked for by version it is the build without CUDA.
+.venv/done: setup.py constraints.txt
+	$(PYTHON) -m venv .venv
+	$(VENV) $(PIP) torch==2.13.0 -c constraints.txt
+	$(VENV) $(PIP) -e '.[test]' -c constraints.txt
+	touch $@
+
+.venv-addons/done: setup.py constraints-addons.txt
+	$(PYTHON) -m venv .venv-addons
+	$(ADDONS) $(PIP) -e '.[addons]' pytest -c constraints-addons.txt
+	touch $@

@@ -1,0 +1,49 @@
+"""Packaging of the library; the version stands in tfwarmup/version.py."""
+
+import pathlib
+import re
+
+from setuptools import find_packages, setup
+
+ROOT = pathlib.Path(__file__).parent
+VERSION = re.search(r'__version__ = "(.+)"', (ROOT / "tfwarmup/version.py").read_text())[1]
+
+setup(
+    name="tfwarmup",
+    version=VERSION,
+    description="Untuned warmup for Adam, and RAdam decomposed, for Keras",
+    long_description=(ROOT / "README.md").read_text(),
+    long_description_content_type="text/markdown",
+    packages=find_packages(include=["tfwarmup", "tfwarmup.*"]),
+    package_data={"tfwarmup": ["py.typed"]},
+    python_requires=">=3.11",
+    install_requires=["keras>=2.15", "numpy"],
+    extras_require={
+        "trainers": [
+            "absl-py",
+            "keras-tuner>=1.4.8",
+            "tensorboard",
+            "tensorflow>=2.21",
+            "tensorflow-datasets>=4.9.10",
+        ],
+        "test": [
+            "build",
+            "jax",
+            "matplotlib",
+            "mpmath",
+            "mypy",
+            "optax",
+            "pytest",
+            "pytest-xdist",
+            "ruff",
+            "tensorflow>=2.21",
+            "torch",
+        ],
+        "addons": ["tensorflow>=2.15,<2.16", "tensorflow-addons>=0.23,<0.24"],
+    },
+    classifiers=[
+        "Programming Language :: Python :: 3.11",
+        "Topic :: Scientific/Engineering :: Artificial Intelligence",
+        "Typing :: Typed",
+    ],
+)

@@ -1,0 +1,22 @@
+"""Settings that must be made before any test: a quiet TensorFlow with two logical CPU devices."""
+
+import os
+
+os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "3")
+
+import keras
+import pytest
+
+BACKEND = keras.backend.backend()
+
+if BACKEND == "tensorflow":
+    import tensorflow as tf
+
+    cpu = tf.config.list_physical_devices("CPU")[0]
+    tf.config.set_logical_device_configuration(cpu, [tf.config.LogicalDeviceConfiguration()] * 2)
+
+
+@pytest.fixture(autouse=True)
+def _same_seed():
+    """The random state of one test does not reach the next."""
+    keras.utils.set_random_seed(0)

@@ -1,0 +1,84 @@
+"""Tools that several test files share."""
+
+import keras
+import numpy as np
+from keras import ops
+
+BACKEND = keras.backend.backend()
+
+
+def compiled(function):
+    """The function as this backend compiles it; torch runs as it is."""
+    if BACKEND == "tensorflow":
+        import tensorflow as tf
+
+        return tf.function(function)
+    if BACKEND == "jax":
+        import jax
+
+        return jax.jit(function)
+    return function
+
+
+def numpy(x):
+    return np.asarray(ops.convert_to_numpy(x))
+
+
+def random_gradients(updates=1000, size=40, seed=0):
+    """Normal gradients whose scale runs from 1e-4 to 10, with a mean for every second parameter."""
+    scale = np.logspace(-4, 1, size)
+    mean = scale * (np.arange(size) % 2)
+    return np.random.default_rng(seed).normal(mean, scale, (updates, size)).astype("float32")
+
+
+def trajectory(optimizer, gradients, theta=None, dtype="float32"):
+    """The variable after each update, compiled as the backend's own trainer would."""
+    variable = keras.Variable(np.zeros(gradients.shape[1:]) if theta is None else theta, dtype=dtype)
+    optimizer.build([variable])
+    update = _update_function(optimizer, variable)
+    values = []
+    for gradient in gradients:
+        update(ops.convert_to_tensor(gradient, dtype=dtype))
+        values.append(numpy(ops.cast(variable, "float64" if dtype == "float64" else "float32")).astype("float64"))
+    return np.stack(values)
+
+
+def _update_function(optimizer, variable):
+    if BACKEND != "jax":
+        return compiled(lambda gradient: optimizer.apply([gradient], [variable]))
+    stateless = compiled(optimizer.stateless_apply)
+
+    def update(gradient):
+        state = [v.value for v in optimizer.variables]
+        (value,), state = stateless(state, [gradient], [variable.value])
+        for target, new in zip([variable, *optimizer.variables], [value, *state], strict=True):
+            target.assign(new)
+
+    return update
+
+
+def drift(values, expected):
+    """The largest difference of two trajectories, in float32 ulps of the largest value its parameter ever took.
+
+    A thousand updates, each rounded to half an ulp at the most, wander some tens of ulps apart.
+    """
+    expected = np.stack(list(expected))
+    ulp = np.spacing(np.abs(expected).max(axis=0).astype("float32"))
+    return float(np.max(np.abs(values - expected) / ulp))
+
+
+def small_model(optimizer, **kwargs):
+    """A compiled regression network with 31 weights, the same at every call."""
+    keras.utils.set_random_seed(1)
+    model = keras.Sequential([keras.Input((3,)), keras.layers.Dense(6, activation="tanh"), keras.layers.Dense(1)])
+    model.compile(optimizer, loss="mse", **kwargs)
+    return model
+
+
+def small_data(rows=64):
+    x = np.random.default_rng(2).normal(size=(rows, 3)).astype("float32")
+    return x, np.sin(x.sum(axis=1, keepdims=True)).astype("float32")
+
+
+def weights(model):
+    return np.concatenate([np.ravel(w) for w in model.get_weights()])

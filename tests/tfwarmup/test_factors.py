@@ -1,0 +1,209 @@
+import math
+import time
+
+import keras
+import mpmath
+import numpy as np
+import pytest
+from keras import ops
+
+from tests.tfwarmup.helpers import numpy
+from tfwarmup import factors
+
+BETAS = (0.8, 0.9, 0.95, 0.98, 0.99, 0.997, 0.998, 0.999, 0.9999, 0.99999, 0.999999, 0.9999999)
+TIMES = np.unique(np.concatenate([np.arange(1, 41), np.round(np.logspace(1.6, 9, 120))])).astype("int32")
+mpmath.mp.dps = 60
+
+
+def exact_radam(t, beta_2):
+    t, beta_2 = mpmath.mpf(int(t)), mpmath.mpf(beta_2)
+    limit = 2 / (1 - beta_2) - 1
+    rho = limit - 2 * t * beta_2**t / (1 - beta_2**t)
+    if rho <= 4:
+        return mpmath.mpf(0)
+    return mpmath.sqrt((rho - 4) * (rho - 2) * limit / ((limit - 4) * (limit - 2) * rho))
+
+
+@pytest.fixture(scope="module")
+def exact():
+    return {beta_2: [exact_radam(t, beta_2) for t in TIMES] for beta_2 in BETAS}
+
+
+def relative_error(values, exact_values):
+    """The largest relative error; a value where the exact one is 0 must be 0."""
+    pairs = [(mpmath.mpf(float(value)), truth) for value, truth in zip(values, exact_values, strict=True)]
+    if any(truth == 0 and value != 0 for value, truth in pairs):
+        return math.inf
+    return max(float(abs(value / truth - 1)) for value, truth in pairs if truth)
+
+
+def textbook_radam_in_float32(t, beta_2):
+    t, beta_2 = ops.cast(t, "float32"), ops.convert_to_tensor(beta_2, dtype="float32")
+    limit = 2 / (1 - beta_2) - 1
+    rho = limit - 2 * t * beta_2**t / (1 - beta_2**t)
+    squared = (rho - 4) * (rho - 2) * limit / ((limit - 4) * (limit - 2) * rho)
+    return ops.where(rho > 4, ops.sqrt(ops.maximum(squared, 0.0)), 0.0)
+
+
+@pytest.mark.parametrize("beta_2", BETAS)
+def test_radam_is_exact_in_float64(beta_2, exact):
+    assert relative_error(factors.radam(TIMES, beta_2), exact[beta_2]) < 2e-15
+
+
+@pytest.mark.parametrize("beta_2", BETAS)
+def test_radam_is_exact_in_float32_on_this_backend(beta_2, exact):
+    omega = factors.radam(ops.convert_to_tensor(TIMES), beta_2)
+    assert keras.backend.standardize_dtype(omega.dtype) == "float32"
+    assert relative_error(numpy(omega), exact[beta_2]) < 3e-7
+
+
+def test_textbook_formula_fails_in_float32(exact):
+    errors = [relative_error(numpy(textbook_radam_in_float32(TIMES, beta)), exact[beta]) for beta in BETAS]
+    assert min(errors) > 1e-6
+    assert errors[BETAS.index(0.9999)] > 0.5
+
+
+@pytest.mark.parametrize("beta_2", BETAS)
+def test_momentum_phase_is_the_first_four_updates(beta_2):
+    assert factors.momentum_steps(beta_2) == 4
+    for omega in (factors.radam(TIMES, beta_2), numpy(factors.radam(ops.convert_to_tensor(TIMES), beta_2))):
+        assert np.all((omega > 0) == (TIMES > 4))
+
+
+@pytest.mark.parametrize("beta_2", BETAS[3:])
+def test_threshold_five_means_five_momentum_steps(beta_2):
+    assert factors.momentum_steps(beta_2, rho_threshold=5.0) == 5
+
+
+@pytest.mark.parametrize("beta_2", BETAS)
+def test_linear_and_exponential_are_exact(beta_2):
+    b = mpmath.mpf(beta_2)
+    linear = [min(mpmath.mpf(1), (1 - b) / 2 * int(t)) for t in TIMES]
+    exponential = [-mpmath.expm1(-(1 - b) * int(t)) for t in TIMES]
+    t = ops.convert_to_tensor(TIMES)
+    for factor, truth in ((factors.untuned_linear, linear), (factors.untuned_exponential, exponential)):
+        assert relative_error(factor(TIMES, beta_2), truth) < 1e-15
+        assert relative_error(numpy(factor(t, beta_2)), truth) < 3e-7
+
+
+def test_first_steps_are_the_three_rules_of_the_ablation():
+    after = factors.radam(5, 0.999)
+    t = np.arange(1, 7)
+    for rule, before in {
+        "nothing": np.zeros(4),
+        "momentum": np.zeros(4),
+        "constant_adam": np.full(4, after),
+        "linear_adam": after * np.arange(1, 5) / 5,
+    }.items():
+        expected = np.concatenate([before, factors.radam(np.array([5, 6]), 0.999)])
+        np.testing.assert_allclose(factors.radam(t, 0.999, first_steps=rule), expected, rtol=1e-15)
+
+
+@pytest.mark.parametrize("factor", [factors.radam, factors.untuned_linear, factors.untuned_exponential])
+def test_an_answer_is_of_the_kind_of_the_question(factor):
+    number = factor(7, 0.99)
+    assert type(number) is float
+    array = factor(np.array([[7, 7]]), 0.99)
+    assert isinstance(array, np.ndarray)
+    assert array.shape == (1, 2)
+    for step in (
+        ops.convert_to_tensor(7),
+        ops.convert_to_tensor(7.0),
+        keras.Variable(7, dtype="int32", trainable=False),
+    ):
+        tensor = factor(step, 0.99)
+        assert ops.is_tensor(tensor)
+        assert keras.backend.standardize_dtype(tensor.dtype) == "float32"
+        np.testing.assert_allclose(numpy(tensor), number, rtol=3e-7)
+
+
+def test_rho_is_the_papers():
+    assert factors.rho(5, 0.8) == pytest.approx(9 - 10 * 0.8**5 / (1 - 0.8**5), rel=1e-14)
+    assert factors.rho(np.array([4, 5]), 0.9999999) == pytest.approx([4, 5], rel=1e-6)
+    assert factors.rho(10**9, 0.999) == pytest.approx(factors.rho_inf(0.999), rel=1e-15)
+    assert factors.rho(0, 0.999) < 1
+
+
+GOLDEN_PERIODS = {  # at beta_2 = 0.999, or with a period of 2000
+    "none": 0.0,
+    "linear": 999.5,
+    "exponential": 1999.5000416667,
+    "untuned_linear": 999.5,
+    "untuned_exponential": 999.5000833333,
+    "radam": 1033.3246785494,
+}
+
+
+@pytest.mark.parametrize("name", factors.WARMUPS)
+def test_effective_warmup_period_is_the_golden_one(name):
+    period = factors.effective_warmup_period(name, beta_2=0.999, period=2000)
+    assert period == pytest.approx(GOLDEN_PERIODS[name], rel=1e-12, abs=1e-12)
+
+
+@pytest.mark.parametrize("name", factors.WARMUPS)
+@pytest.mark.parametrize("beta_2", [0.9, 0.98, 0.9999])
+def test_effective_warmup_period_is_the_sum(name, beta_2):
+    factor = factors.rule(name).bind(name, beta_2=beta_2, period=123.4)
+    total = np.sum(1 - factor(np.arange(1.0, 60 / (1 - beta_2) + 10000)))
+    assert factors.effective_warmup_period(name, beta_2=beta_2, period=123.4) == pytest.approx(total, rel=1e-11)
+
+
+def test_effective_period_of_radam_is_quick_at_the_largest_beta_2():
+    start = time.perf_counter()
+    period = factors.effective_warmup_period("radam", beta_2=0.99999)
+    assert time.perf_counter() - start < 1
+    total = sum(np.sum(1 - factors.radam(np.arange(a, a + 10.0**6), 0.99999)) for a in np.arange(1, 6e6, 1e6))
+    assert period == pytest.approx(total, rel=1e-11)
+
+
+@pytest.mark.parametrize(("beta_2", "rounded"), [(0.999, 1999), (0.98, 99)])
+def test_a_rounded_period_is_another_warmup(beta_2, rounded):
+    assert int(factors.untuned_linear_period(beta_2)) == rounded
+    t = round(factors.untuned_linear_period(beta_2)) // 2
+    assert factors.untuned_linear(t, beta_2) == pytest.approx(0.5, rel=1e-14)
+    assert abs(factors.linear(t, rounded) - 0.5) > 1e-4
+
+
+@pytest.mark.parametrize("beta_2", [0, 1, -0.1, 1.5, math.nan, "0.9", None, True])
+@pytest.mark.parametrize("factor", [factors.untuned_linear, factors.untuned_exponential, factors.radam, factors.rho])
+def test_beta_2_outside_the_unit_interval_is_refused(factor, beta_2):
+    with pytest.raises(ValueError, match=r"`beta_2` must be a number in \(0, 1\)\. Received: beta_2="):
+        factor(1, beta_2)
+
+
+@pytest.mark.parametrize("period", [0, -1, math.nan, math.inf, "10", None])
+@pytest.mark.parametrize("factor", [factors.linear, factors.exponential])
+def test_a_period_that_is_not_positive_is_refused(factor, period):
+    with pytest.raises(ValueError, match=r"`period` must be a finite number > 0\. Received: period="):
+        factor(1, period)
+
+
+@pytest.mark.parametrize("beta_2", [0.6, 0.5, 0.1])
+def test_radam_that_would_never_become_adam_is_refused(beta_2):
+    with pytest.raises(ValueError, match=r"beta_2 > 0\.6: .* never leaves its momentum phase .* Received: beta_2="):
+        factors.radam(1, beta_2)
+
+
+def test_radam_just_above_the_limit_works():
+    steps = factors.momentum_steps(0.61)
+    assert factors.rho(steps, 0.61) <= 4 < factors.rho(steps + 1, 0.61)
+    assert factors.radam(10**6, 0.61) == pytest.approx(1)
+
+
+@pytest.mark.parametrize("threshold", [3.9, -1, math.nan, None])
+def test_a_threshold_below_four_is_refused(threshold):
+    with pytest.raises(ValueError, match=r"`rho_threshold` must be a number >= 4\. Received"):
+        factors.radam(1, 0.999, rho_threshold=threshold)
+
+
+def test_unknown_names_are_refused_with_those_that_exist():
+    with pytest.raises(ValueError, match=r"must be one of none, linear, .*, radam\. Received: warmup='cosine'"):
+        factors.effective_warmup_period("cosine", beta_2=0.999)
+    with pytest.raises(ValueError, match=r"must be one of momentum, nothing, constant_adam, linear_adam\. Received"):
+        factors.radam(1, 0.999, first_steps="sgd")
+
+
+@pytest.mark.parametrize(("name", "argument"), [("linear", "period"), ("radam", "beta_2")])
+def test_a_missing_argument_is_named(name, argument):
+    with pytest.raises(ValueError, match=f"Warmup '{name}' needs `{argument}`"):
+        factors.effective_warmup_period(name)

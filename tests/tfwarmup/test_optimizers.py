@@ -1,0 +1,264 @@
+import math
+
+import keras
+import numpy as np
+import pytest
+import torch
+from keras import ops
+
+import tfwarmup
+from tests.tfwarmup import reference
+from tests.tfwarmup.helpers import (
+    BACKEND,
+    drift,
+    numpy,
+    random_gradients,
+    small_data,
+    small_model,
+    trajectory,
+    weights,
+)
+from tfwarmup import FIRST_STEPS, WARMUPS, factors
+
+GRADIENTS = random_gradients()
+SHORT = GRADIENTS[:60]
+
+
+def sparse_gradients():
+    """Nine of ten rows are zero at every update."""
+    mask = np.random.default_rng(1).random(GRADIENTS.shape) < 0.1
+    return GRADIENTS * mask
+
+
+@pytest.mark.parametrize("beta_2", [0.9, 0.99, 0.999, 0.9999, 0.99999])
+@pytest.mark.parametrize("gradients", [GRADIENTS, sparse_gradients()], ids=["random", "sparse"])
+def test_adam_is_the_papers(beta_2, gradients):
+    values = trajectory(tfwarmup.Adam(1e-3, beta_2=beta_2), gradients)
+    assert drift(values, reference.adam(gradients, 0.0, beta_2=beta_2)) < 40
+
+
+@pytest.mark.parametrize("beta_2", [0.9, 0.99, 0.999, 0.9999, 0.99999])
+@pytest.mark.parametrize("gradients", [GRADIENTS, sparse_gradients()], ids=["random", "sparse"])
+def test_radam_is_the_papers(beta_2, gradients):
+    values = trajectory(tfwarmup.RAdam(1e-3, beta_2=beta_2), gradients)
+    assert drift(values, reference.radam(gradients, 0.0, beta_2=beta_2)) < 40
+
+
+def test_keras_adam_is_not_the_papers():
+    gradients = GRADIENTS * 1e-3
+    expected = list(reference.adam(gradients, 0.0, epsilon=1e-6))
+    assert drift(trajectory(tfwarmup.Adam(1e-3, epsilon=1e-6), gradients), expected) < 40
+    assert drift(trajectory(keras.optimizers.Adam(1e-3, epsilon=1e-6), gradients), expected) > 10000
+
+
+@pytest.mark.parametrize("rule", FIRST_STEPS)
+def test_first_steps_are_the_four_of_the_ablation(rule):
+    values = {r: trajectory(tfwarmup.RAdam(1e-3, first_steps=r), SHORT) for r in FIRST_STEPS}
+    expected = np.stack(list(reference.radam(SHORT, np.zeros(40), first_steps=rule)))
+    errors = {r: drift(values[r], expected) for r in FIRST_STEPS}
+    assert errors.pop(rule) < 16
+    assert min(errors.values()) > 1000
+
+
+def test_momentum_steps_are_exact_to_the_bit_whatever_the_second_moment():
+    gradients = np.float32([[1e-20, 1e-3, 1.0, 1e4, 1e10]])
+    values = trajectory(tfwarmup.RAdam(1e-3), gradients)
+    m = gradients * (1 - np.float32(0.9))
+    unbiased = np.float32(1e-3) / np.float32(-np.expm1(np.log(float(np.float32(0.9)))))
+    np.testing.assert_allclose(values, -(m * unbiased), rtol=1.3e-7)
+
+
+def torch_trajectory(gradients, **kwargs):
+    parameter = torch.nn.Parameter(torch.zeros(gradients.shape[1], dtype=torch.float64))
+    optimizer = torch.optim.RAdam([parameter], **kwargs)
+    for gradient in gradients:
+        parameter.grad = torch.tensor(gradient, dtype=torch.float64)
+        optimizer.step()
+        yield parameter.detach().numpy().copy()
+
+
+@pytest.mark.parametrize("weight_decay", [0.0, 0.1])
+def test_radam_at_threshold_five_is_torch_radam(weight_decay):
+    # Torch adds its epsilon before the bias correction; 1e-8 is nothing beside these gradients.
+    gradients = GRADIENTS * 1e3
+    expected = np.stack(
+        list(torch_trajectory(gradients, lr=1e-3, eps=1e-8, weight_decay=weight_decay, decoupled_weight_decay=True))
+    )
+    options = {"epsilon": 1e-8, "weight_decay": weight_decay}
+    assert drift(trajectory(tfwarmup.RAdam(1e-3, rho_threshold=5.0, **options), gradients), expected) < 40
+    assert drift(trajectory(tfwarmup.RAdam(1e-3, rho_threshold=4.0, **options), gradients), expected) > 10000
+
+
+@pytest.mark.parametrize("name", WARMUPS)
+def test_adam_with_a_warmup_is_the_papers(name):
+    omega = factors.rule(name).bind(name, beta_2=0.99, period=77.7)
+    optimizer = tfwarmup.Adam(1e-3, beta_2=0.99, warmup=name, warmup_period=77.7, weight_decay=0.1)
+    expected = reference.adam(SHORT, 0.5, beta_2=0.99, omega=omega, weight_decay=0.1)
+    theta = np.full(SHORT.shape[1], 0.5)
+    assert drift(trajectory(optimizer, SHORT, theta), expected) < 16
+
+
+def test_a_warmup_inside_is_the_same_as_a_schedule_weight_decay_included():
+    inside = tfwarmup.Adam(1e-3, warmup="untuned_linear", weight_decay=0.1)
+    schedule = tfwarmup.Adam(tfwarmup.UntunedLinearWarmup(1e-3), weight_decay=0.1)
+    theta = np.full(SHORT.shape[1], 0.5)
+    np.testing.assert_allclose(trajectory(inside, SHORT, theta), trajectory(schedule, SHORT, theta), rtol=1e-7)
+
+
+def test_weight_decay_leaves_excluded_variables_alone():
+    optimizer = tfwarmup.RAdam(1e-1, weight_decay=0.5)
+    decayed, kept = keras.Variable([1.0], name="kernel"), keras.Variable([1.0], name="bias")
+    optimizer.exclude_from_weight_decay(var_names=["bias"])
+    optimizer.apply([ops.zeros(1), ops.zeros(1)], [decayed, kept])
+    assert numpy(decayed) == pytest.approx([0.95])
+    assert numpy(kept) == [1.0]
+
+
+@pytest.mark.parametrize("clip", [{"clipnorm": 0.5}, {"clipvalue": 0.1}, {"global_clipnorm": 0.5}])
+def test_gradients_are_clipped(clip):
+    gradients = SHORT[:, 20:]
+    norm = np.linalg.norm(gradients, axis=1, keepdims=True)
+    clipped = np.clip(gradients, -0.1, 0.1) if "clipvalue" in clip else gradients * np.minimum(1, 0.5 / norm)
+    values = trajectory(tfwarmup.RAdam(1e-3, **clip), gradients)
+    assert drift(values, reference.radam(clipped, 0.0)) < 16
+
+
+def test_moving_average_of_the_weights_is_kept():
+    optimizer = tfwarmup.RAdam(1e-3, use_ema=True, ema_momentum=0.9)
+    values = trajectory(optimizer, SHORT)
+    average = values[0]
+    for value in values[1:]:
+        average = 0.9 * average + 0.1 * value
+    averages = [v for v in optimizer.variables if v.path.endswith("average")]
+    np.testing.assert_allclose(numpy(averages[0]), average, rtol=1e-5, atol=1e-9)
+
+
+@pytest.mark.parametrize("make", [tfwarmup.RAdam, lambda *a, **k: tfwarmup.Adam(*a, warmup="untuned_linear", **k)])
+def test_accumulation_is_one_update_with_the_mean_gradient(make):
+    accumulated = trajectory(make(1e-3, beta_2=0.9, gradient_accumulation_steps=4), GRADIENTS[:240])[3::4]
+    means = GRADIENTS[:240].reshape(60, 4, -1).mean(axis=1)
+    expected = trajectory(make(1e-3, beta_2=0.9), means)
+    assert drift(accumulated, expected) < 16
+    # What Keras hands to a schedule, the micro step, would end the warmup four times early.
+    wrong = tfwarmup.Adam(tfwarmup.UntunedLinearWarmup(1e-3, 0.9), beta_2=0.9, gradient_accumulation_steps=4)
+    assert drift(trajectory(wrong, GRADIENTS[:240])[3::4], expected) > 10000
+
+
+@pytest.mark.parametrize("bad", [np.inf, np.nan])
+def test_a_skipped_step_does_not_advance_the_warmup(bad):
+    inner = tfwarmup.Adam(1e-3, warmup="untuned_linear")
+    optimizer = keras.optimizers.LossScaleOptimizer(inner, initial_scale=1.0)
+    expected = trajectory(tfwarmup.Adam(1e-3, warmup="untuned_linear"), SHORT[:3])
+    scale = np.float32([[1], [1 / 4], [1 / 8]])  # halved at every skipped step
+    values = trajectory(optimizer, np.insert(SHORT[:3] * scale, [1, 1, 2], bad, axis=0))
+    np.testing.assert_array_equal(values[1], values[2])
+    np.testing.assert_allclose(values[[0, 3, 5]], expected, rtol=1e-6)
+    assert int(inner.iterations) == 3
+    assert float(inner.warmup_factor) == pytest.approx(4 / 2000, rel=1e-6)
+
+
+@pytest.mark.parametrize(("dtype", "ulp"), [("float16", 2**-11), ("bfloat16", 2**-8)])
+def test_half_precision_variables_keep_their_scalars_and_moments_in_float32(dtype, ulp):
+    optimizer = tfwarmup.Adam(1e-2)
+    values = trajectory(optimizer, np.ones((5, 3), "float32") * 1e-3, dtype=dtype)
+    moments = [v for v in optimizer.variables if v.path.endswith(("momentum", "velocity"))]
+    assert [v.dtype for v in moments] == ["float32"] * 2
+    # A constant gradient moves by alpha at every update, whatever beta_2 is: in bfloat16, 0.999 would be 1.
+    np.testing.assert_allclose(values[:, 0], -1e-2 * np.arange(1, 6), rtol=5 * ulp, atol=1e-5)
+
+
+@pytest.mark.skipif(BACKEND == "jax", reason="JAX has no float64 unless it is asked for before it starts")
+def test_float64_variables_work():
+    expected = list(reference.adam(SHORT, 0.0))
+    values = trajectory(tfwarmup.Adam(1e-3), SHORT, dtype="float64")
+    assert drift(values, expected) < 4  # the scalars are float32
+
+
+def test_beta_1_of_zero_is_allowed():
+    values = trajectory(tfwarmup.RAdam(1e-3, beta_1=0.0), SHORT)
+    assert drift(values, reference.radam(SHORT, 0.0, beta_1=0.0)) < 16
+
+
+def test_reduce_lr_on_plateau_works_with_a_warmup():
+    model = small_model(tfwarmup.Adam(1e-2, warmup="untuned_linear"))
+    plateau = keras.callbacks.ReduceLROnPlateau(monitor="loss", factor=0.5, patience=0, min_delta=10.0, cooldown=0)
+    history = model.fit(*small_data(), batch_size=16, epochs=3, callbacks=[plateau], verbose=0).history
+    np.testing.assert_allclose(history["learning_rate"], [1e-2, 1e-2, 5e-3], rtol=1e-6)
+    assert float(model.optimizer.warmup_factor) == pytest.approx(13 / 2000, rel=1e-6)
+
+
+def test_learning_rate_scheduler_works_with_a_warmup():
+    model = small_model(tfwarmup.RAdam(1e-2))
+    scheduler = keras.callbacks.LearningRateScheduler(lambda epoch, rate: 1e-2 / (epoch + 1))
+    model.fit(*small_data(), batch_size=16, epochs=2, callbacks=[scheduler], verbose=0)
+    assert float(model.optimizer.learning_rate) == pytest.approx(5e-3)
+
+
+OPTIMIZERS = {
+    "radam": lambda: tfwarmup.RAdam(1e-2, beta_2=0.98, first_steps="momentum", rho_threshold=5.0, weight_decay=0.01),
+    "ablation": lambda: tfwarmup.RAdam(1e-2, first_steps="linear_adam"),
+    "adam": lambda: tfwarmup.Adam(1e-2, epsilon=1e-8, warmup="linear", warmup_period=20.5, global_clipnorm=1.0),
+    "scheduled": lambda: tfwarmup.Adam(tfwarmup.UntunedExponentialWarmup(1e-2), weight_decay=0.1),
+    "keras": lambda: keras.optimizers.AdamW(tfwarmup.UntunedLinearWarmup(1e-2)),
+}
+
+
+@pytest.mark.parametrize("name", OPTIMIZERS)
+def test_config_makes_the_same_optimizer(name):
+    config = OPTIMIZERS[name]().get_config()
+    assert type(OPTIMIZERS[name]()).from_config(dict(config)).get_config() == config
+
+
+@pytest.mark.parametrize("name", OPTIMIZERS)
+def test_model_saved_in_the_middle_of_its_warmup_continues_bit_for_bit(name, tmp_path):
+    x, y = small_data()
+
+    def fit(model, epochs):
+        model.fit(x, y, batch_size=16, epochs=epochs, shuffle=False, verbose=0)
+
+    whole = small_model(OPTIMIZERS[name]())
+    fit(whole, epochs=1)  # four updates: in the momentum phase
+    whole.save(tmp_path / "model.keras")
+    saved = keras.models.load_model(tmp_path / "model.keras")
+    assert saved.optimizer.get_config() == whole.optimizer.get_config()
+    assert int(saved.optimizer.iterations) == 4
+    fit(whole, epochs=3)
+    fit(saved, epochs=3)
+    np.testing.assert_array_equal(weights(saved), weights(whole))
+    for ours, theirs in zip(saved.optimizer.variables, whole.optimizer.variables, strict=True):
+        np.testing.assert_array_equal(numpy(ours), numpy(theirs))
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        ({"learning_rate": -1e-3}, "`learning_rate` must be >= 0. Received: learning_rate=-0.001"),
+        ({"beta_1": 1.0}, r"`beta_1` must be a number in \[0, 1\). Received: beta_1=1.0"),
+        ({"beta_2": 1.0}, r"`beta_2` must be a number in \(0, 1\). Received: beta_2=1.0"),
+        ({"beta_2": math.nan}, r"`beta_2` must be a number in \(0, 1\). Received: beta_2=nan"),
+        ({"epsilon": -1e-8}, "`epsilon` must be a finite number >= 0. Received: epsilon=-1e-08"),
+        ({"epsilon": None}, "`epsilon` must be a finite number >= 0. Received: epsilon=None"),
+        ({"weight_decay": -0.1}, "`weight_decay` must be a finite number >= 0. Received: weight_decay=-0.1"),
+    ],
+)
+@pytest.mark.parametrize("optimizer", [tfwarmup.Adam, tfwarmup.RAdam])
+def test_bad_hyperparameters_are_refused(optimizer, arguments, message):
+    with pytest.raises(ValueError, match=message):
+        optimizer(**arguments)
+
+
+@pytest.mark.parametrize(
+    ("make", "message"),
+    [
+        (lambda: tfwarmup.RAdam(beta_2=0.6), "never leaves its momentum phase"),
+        (lambda: tfwarmup.RAdam(first_steps="sgd"), "must be one of momentum, nothing, .* Received: first_steps='sgd'"),
+        (lambda: tfwarmup.RAdam(rho_threshold=3), "`rho_threshold` must be a number >= 4. Received: rho_threshold=3"),
+        (lambda: tfwarmup.Adam(warmup="cosine"), "`warmup` must be one of none, linear, .* Received: warmup='cosine'"),
+        (lambda: tfwarmup.Adam(warmup="linear"), "Warmup 'linear' needs `period`. Received: period=None"),
+        (lambda: tfwarmup.Adam(warmup="linear", warmup_period=0), "`period` must be a finite number > 0"),
+        (lambda: tfwarmup.Adam(amsgrad=True), "not recognized: {'amsgrad': True}"),
+    ],
+)
+def test_bad_warmups_are_refused(make, message):
+    with pytest.raises(ValueError, match=message):
+        make()

@@ -1,0 +1,296 @@
+"""The warmup factors omega_t of Ma and Yarats (2021), as plain functions of the update t = 1, 2, 3, ...
+
+Every function takes `t` as a Python number, a numpy array or a tensor of any Keras backend, and answers in kind. Numpy
+works in float64, tensors in float32 (float64 tensors stay float64). `WARMUPS` is the one table of their names.
+"""
+
+import bisect
+import dataclasses
+import functools
+import math
+import numbers
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+from tfwarmup.addons import ops
+
+FIRST_STEPS = ("momentum", "nothing", "constant_adam", "linear_adam")
+
+
+def linear(t: Any, period: float) -> Any:
+    """omega_t = min(1, t / period): the paper's linear warmup.
+
+    >>> linear(500, period=2000)
+    0.25
+    """
+    period = _checked_period(period)
+    t, xp = _real(t)
+    return _like(t, xp.minimum(t / period, 1.0))
+
+
+def exponential(t: Any, period: float) -> Any:
+    """omega_t = 1 - exp(-t / period): the paper's exponential warmup.
+
+    >>> round(exponential(1000, period=1000), 6)
+    0.632121
+    """
+    period = _checked_period(period)
+    t, xp = _real(t)
+    return _like(t, -xp.expm1(-t / period))
+
+
+def untuned_linear(t: Any, beta_2: float) -> Any:
+    """omega_t = min(1, t (1 - beta_2) / 2): linear over 2 / (1 - beta_2) updates, the paper's rule of thumb.
+
+    >>> round(untuned_linear(500, beta_2=0.999), 12)
+    0.25
+    """
+    return linear(t, untuned_linear_period(beta_2))
+
+
+def untuned_exponential(t: Any, beta_2: float) -> Any:
+    """omega_t = 1 - exp(-(1 - beta_2) t): exponential with the constant 1 / (1 - beta_2).
+
+    >>> round(untuned_exponential(1000, beta_2=0.999), 6)
+    0.632121
+    """
+    return exponential(t, untuned_exponential_period(beta_2))
+
+
+def radam(t: Any, beta_2: float, rho_threshold: float = 4.0, first_steps: str = "nothing") -> Any:
+    """omega_t = sqrt((rho_t - 4)(rho_t - 2) rho_inf / ((rho_inf - 4)(rho_inf - 2) rho_t)): RAdam's fixed warmup.
+
+    While rho_t <= rho_threshold, which at the paper's 4 means t <= 4, the formula does not apply and `first_steps` says
+    what does: 0 ("nothing", and "momentum", whose steps are not Adam's), omega_5 ("constant_adam"), or a straight line
+    to omega_5 ("linear_adam").
+
+    >>> radam(4, beta_2=0.999), round(radam(5, beta_2=0.999), 6), round(radam(2000, beta_2=0.999), 6)
+    (0.0, 0.017312, 0.82839)
+    """
+    if first_steps not in FIRST_STEPS:
+        raise ValueError(
+            f"`first_steps` must be one of {', '.join(FIRST_STEPS)}. Received: first_steps={first_steps!r}"
+        )
+    count = momentum_steps(beta_2, rho_threshold)
+    t, xp = _real(t)
+    omega = _radam_formula(t, xp, beta_2)
+    if first_steps in ("momentum", "nothing"):
+        before = xp.zeros_like(t)
+    else:
+        first_omega = float(_radam_formula(np.float64(count + 1), np, beta_2))
+        shape = xp.ones_like(t) if first_steps == "constant_adam" else t / (count + 1)
+        before = first_omega * shape
+    return _like(t, xp.where(t > count, omega, before))
+
+
+def none(t: Any) -> Any:
+    """omega_t = 1: no warmup, the control.
+
+    >>> none(1)
+    1.0
+    """
+    t, xp = _real(t)
+    return _like(t, xp.ones_like(t))
+
+
+def rho(t: Any, beta_2: float) -> Any:
+    """rho_t = rho_inf - 2 t beta_2^t / (1 - beta_2^t), in a form that float32 can compute.
+
+    >>> round(rho(4, beta_2=0.999), 6), round(rho(5, beta_2=0.999), 6)
+    (3.997499, 4.995998)
+    """
+    checked_beta_2(beta_2)
+    t, xp = _real(t)
+    return _like(t, _rho_minus(0.0, t, xp, beta_2))
+
+
+def rho_inf(beta_2: float) -> float:
+    """rho_inf = 2 / (1 - beta_2) - 1, the limit of rho_t.
+
+    >>> round(rho_inf(0.999), 9)
+    1999.0
+    """
+    return (1 + checked_beta_2(beta_2)) / (1 - beta_2)
+
+
+def untuned_linear_period(beta_2: float) -> float:
+    """2 / (1 - beta_2), a real number: at 0.999 it is 1999.9999999999982, and rounding it would make it 1999."""
+    return 2 / (1 - checked_beta_2(beta_2))
+
+
+def untuned_exponential_period(beta_2: float) -> float:
+    """1 / (1 - beta_2)."""
+    return 1 / (1 - checked_beta_2(beta_2))
+
+
+def momentum_steps(beta_2: float, rho_threshold: float = 4.0) -> int:
+    """How many updates have rho_t <= rho_threshold: RAdam's momentum phase.
+
+    >>> momentum_steps(0.999), momentum_steps(0.999, rho_threshold=5.0)
+    (4, 5)
+    """
+    if not (is_number(rho_threshold) and rho_threshold >= 4):
+        raise ValueError(f"`rho_threshold` must be a number >= 4. Received: rho_threshold={rho_threshold}")
+    limit = rho_inf(beta_2)
+    if limit <= rho_threshold:
+        raise ValueError(
+            f"RAdam needs rho_inf = 2 / (1 - beta_2) - 1 > rho_threshold, that is "
+            f"beta_2 > {1 - 2 / (rho_threshold + 1):.6g}: rho_t rises to rho_inf, so below that it never leaves its "
+            f"momentum phase and never becomes Adam. Received: beta_2={beta_2} (rho_inf={limit:.6g}), "
+            f"rho_threshold={rho_threshold}"
+        )
+    updates = range(1, math.ceil(_FAR / -math.log(beta_2)) + 1)
+    return bisect.bisect_right(updates, rho_threshold, key=lambda t: float(_rho_minus(0.0, np.float64(t), np, beta_2)))
+
+
+@dataclasses.dataclass(frozen=True)
+class Rule:
+    """A row of `WARMUPS`: a factor, the one argument it needs, and its effective warmup period."""
+
+    factor: Callable[..., Any]
+    argument: str | None
+    effective_period: Callable[..., float]
+
+    def bind(self, name: str, *, beta_2: float | None = None, period: float | None = None) -> functools.partial[Any]:
+        """Returns omega as a function of t alone, its argument checked."""
+        given = {"beta_2": beta_2, "period": period}
+        if self.argument is None:
+            return functools.partial(self.factor)
+        value = given[self.argument]
+        if value is None:
+            raise ValueError(f"Warmup {name!r} needs `{self.argument}`. Received: {self.argument}=None")
+        bound = functools.partial(self.factor, **{self.argument: value})
+        bound(1)  # checks the value, now rather than inside a training step
+        return bound
+
+
+def rule(name: str) -> Rule:
+    """Returns the row of `WARMUPS` with this name."""
+    if name not in WARMUPS:
+        raise ValueError(f"`warmup` must be one of {', '.join(WARMUPS)}. Received: warmup={name!r}")
+    return WARMUPS[name]
+
+
+def effective_warmup_period(warmup: str, *, beta_2: float | None = None, period: float | None = None) -> float:
+    """T(omega) = sum over t >= 1 of (1 - omega_t): how many updates' worth of learning a warmup takes away.
+
+    Args:
+        warmup: A name of `WARMUPS`.
+        beta_2: Adam's second discount factor, for the untuned rules and for RAdam.
+        period: The period, for "linear" and "exponential".
+
+    >>> round(effective_warmup_period("radam", beta_2=0.999), 4)
+    1033.3247
+    >>> round(effective_warmup_period("linear", period=2000), 4)
+    999.5
+    """
+    row = rule(warmup)
+    return row.effective_period(**row.bind(warmup, beta_2=beta_2, period=period).keywords)
+
+
+def _linear_effective_period(period: float) -> float:
+    last = math.floor(period)
+    return last - last * (last + 1) / (2 * period)
+
+
+def _exponential_effective_period(period: float) -> float:
+    return 1 / math.expm1(1 / period)
+
+
+# Where RAdam's sum stops being written out and becomes an integral: from here on 1 - omega_t is so smooth that the
+# midpoint rule, an integral from n + 1/2 for the sum from n + 1, is off by less than 1e-11 of the whole.
+_SUMMED = 2**16
+
+
+def _radam_effective_period(beta_2: float) -> float:
+    def damping(t: Any) -> Any:
+        return 1 - radam(t, beta_2)
+
+    rate = -math.log(beta_2)
+    total = math.fsum(damping(np.arange(1.0, _SUMMED + 1)))
+    start, far = _SUMMED + 0.5, _FAR / rate
+    nodes, weights = np.polynomial.legendre.leggauss(24)
+    # Panels that double in length follow both the steep start and the long exponential tail.
+    while start < far:
+        end = min(2 * start, far, start + 4 / rate)
+        total += (end - start) / 2 * float(weights @ damping((start + end) / 2 + (end - start) / 2 * nodes))
+        start = end
+    return total
+
+
+WARMUPS: dict[str, Rule] = {
+    "none": Rule(none, None, lambda: 0.0),
+    "linear": Rule(linear, "period", _linear_effective_period),
+    "exponential": Rule(exponential, "period", _exponential_effective_period),
+    "untuned_linear": Rule(
+        untuned_linear, "beta_2", lambda beta_2: _linear_effective_period(untuned_linear_period(beta_2))
+    ),
+    "untuned_exponential": Rule(
+        untuned_exponential, "beta_2", lambda beta_2: _exponential_effective_period(untuned_exponential_period(beta_2))
+    ),
+    "radam": Rule(radam, "beta_2", _radam_effective_period),
+}
+
+
+# Beyond L t = 80 the distance of rho_t from rho_inf is below 1e-32 of it, and exp(80) still fits float32.
+_FAR = 80.0
+
+
+def _rho_minus(constant: float, t: Any, xp: Any, beta_2: float) -> Any:
+    """rho_t - constant, the constant taken off before rounding can hide it.
+
+    The textbook formula subtracts two numbers near 2 / (1 - beta_2) to get one near t, which float32 cannot survive.
+    With L = -ln(beta_2) and g(x) = x coth(x) - 1 the same number is t - (2 / L) (g(L t / 2) - g(L / 2)) for small L t,
+    and coth(L / 2) - 2 t / (exp(L t) - 1) for large.
+    """
+    rate = -math.log(beta_2)
+    x = xp.minimum(rate * t, _FAR)
+    early = (t - constant) - (2 / rate) * (_x_coth_x_minus_1(x / 2) - _x_coth_x_minus_1(rate / 2))
+    late = (rho_inf(beta_2) - constant) - 2 * t / xp.expm1(xp.maximum(x, 1.0))
+    return xp.where(x < 2.0, early, late)
+
+
+def _x_coth_x_minus_1(x: Any) -> Any:
+    """Lambert's continued fraction x^2 / (3 + x^2 / (5 + ...)); for x <= 1 nine terms are exact in float64."""
+    square = x * x
+    tail = 19.0
+    for odd in range(17, 1, -2):
+        tail = odd + square / tail
+    return square / tail
+
+
+def _radam_formula(t: Any, xp: Any, beta_2: float) -> Any:
+    limit = rho_inf(beta_2)
+    excess = xp.maximum(_rho_minus(4.0, t, xp, beta_2), 0.0)
+    squared = excess * ((excess + 2) / (excess + 4)) * (limit / ((limit - 4) * (limit - 2)))
+    return xp.minimum(xp.sqrt(squared), 1.0)
+
+
+def _real(t: Any) -> tuple[Any, Any]:
+    """Returns t as a floating number of its own kind, and the module that computes with that kind."""
+    if isinstance(t, (numbers.Number, np.ndarray, np.generic)):
+        return np.asarray(t, "float64"), np
+    return ops.cast(t, "float64" if "float64" in str(t.dtype) else "float32"), ops
+
+
+def _like(t: Any, omega: Any) -> Any:
+    """A number for a number: numpy's zero-dimensional arrays become Python floats."""
+    return float(omega) if isinstance(t, np.ndarray) and t.ndim == 0 else omega
+
+
+def is_number(value: Any) -> bool:
+    return isinstance(value, numbers.Real) and not isinstance(value, bool) and math.isfinite(value)
+
+
+def _checked_period(period: float) -> float:
+    if not (is_number(period) and period > 0):
+        raise ValueError(f"`period` must be a finite number > 0. Received: period={period}")
+    return period
+
+
+def checked_beta_2(beta_2: float) -> float:
+    if not (is_number(beta_2) and 0 < beta_2 < 1):
+        raise ValueError(f"`beta_2` must be a number in (0, 1). Received: beta_2={beta_2}")
+    return beta_2
