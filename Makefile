@@ -1,5 +1,6 @@
 # make test         the tests, on TensorFlow, JAX and torch
 # make test-addons  the tests that need TensorFlow 2.15 and tensorflow-addons
+# make test-slow    the tests that take minutes: full-size models, the embedded results
 # make test-wheel   the wheel alone, in an empty environment for each backend
 # make lint         the linter and the type checker
 # make bench        milliseconds and ratios
@@ -11,7 +12,7 @@ VENV = .venv/bin/python
 ADDONS = .venv-addons/bin/python
 PIP = -m pip --quiet --disable-pip-version-check install
 
-.PHONY: test test-addons test-wheel lint bench figures clean
+.PHONY: test test-addons test-slow test-wheel lint bench figures clean
 
 test: .venv/done
 	set -e; for backend in $(BACKENDS); do \
@@ -20,6 +21,9 @@ test: .venv/done
 test-addons: .venv/done .venv-addons/done
 	$(ADDONS) -m pytest -q tests/addons tfwarmup/factors.py
 	$(VENV) -m pytest -q -m addons
+
+test-slow: .venv/done
+	$(VENV) -m pytest -q -m slow
 
 test-wheel: .venv/done
 	rm -rf build dist
@@ -46,7 +50,7 @@ clean:
 .venv/done: setup.py constraints.txt
 	$(PYTHON) -m venv .venv
 	$(VENV) $(PIP) torch==2.13.0 -c constraints.txt
-	$(VENV) $(PIP) -e '.[test]' -c constraints.txt
+	$(VENV) $(PIP) -e '.[test,trainers]' -c constraints.txt
 	touch $@
 
 .venv-addons/done: setup.py constraints-addons.txt

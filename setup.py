@@ -14,17 +14,21 @@ setup(
     description="Untuned warmup for Adam, and RAdam decomposed, for Keras",
     long_description=(ROOT / "README.md").read_text(),
     long_description_content_type="text/markdown",
-    packages=find_packages(include=["tfwarmup", "tfwarmup.*"]),
+    packages=find_packages(include=["tfwarmup", "tfwarmup.*", "trainers", "trainers.*"]),
     package_data={"tfwarmup": ["py.typed"]},
     python_requires=">=3.11",
     install_requires=["keras>=2.15", "numpy"],
     extras_require={
         "trainers": [
             "absl-py",
+            "importlib_resources",  # what TFDS needs to prepare its built-in sets, and does not ask for
+            "keras-hub",
             "keras-tuner>=1.4.8",
-            "tensorboard",
+            "mlxtend",
+            "tensorboard",  # which TensorFlow 2.21 no longer brings
             "tensorflow>=2.21",
             "tensorflow-datasets>=4.9.10",
+            "tqdm",
         ],
         "test": [
             "build",

@@ -1,5 +1,6 @@
 """Untuned warmup for Adam, and RAdam decomposed, for Keras."""
 
+from tfwarmup.distribution import reduce_first
 from tfwarmup.factors import FIRST_STEPS, WARMUPS, effective_warmup_period
 from tfwarmup.optimizers import Adam, RAdam
 from tfwarmup.schedules import (
@@ -28,5 +29,6 @@ __all__ = [
     "Warmup",
     "__version__",
     "effective_warmup_period",
+    "reduce_first",
     "warm_up",
 ]

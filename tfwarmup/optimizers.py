@@ -92,7 +92,11 @@ class Adam(Optimizer):
     @property
     def warmup_factor(self) -> Any:
         """omega_t of the update that comes next."""
-        return self._factor(self.iterations + 1)
+        return self.omega(self.iterations + 1)
+
+    def omega(self, t: Any) -> Any:
+        """omega_t: what multiplies the learning rate at update t."""
+        return self._factor(t)
 
     def apply(self, grads: Sequence[Any], trainable_variables: Sequence[Any] | None = None) -> None:
         # Adam moves every row at every update, also those a sparse gradient does not name; and the norm that clipping

@@ -135,3 +135,43 @@ def test_slots_follow_their_variable_to_every_replica(two_replicas):
     moments = [v for v in optimizer.variables if v.path.endswith(("momentum", "velocity"))]
     assert [len(v.value.values) for v in moments] == [2, 2]
     assert {v.dtype for v in moments} == {"float32"}
+
+
+@pytest.mark.parametrize("clip", [{"clipnorm": 0.01}, {"clipvalue": 0.001}, {"global_clipnorm": 0.01}])
+def test_reduce_first_makes_replicas_clip_the_gradient_of_the_whole_batch(clip, two_replicas):
+    # SGD, since Adam would divide a wrong scale out again.
+    alone = train(lambda: keras.optimizers.SGD(1.0, **clip))
+    with two_replicas.scope():
+        right = train(lambda: tfwarmup.reduce_first(keras.optimizers.SGD(1.0, **clip)))
+        wrong = train(lambda: keras.optimizers.SGD(1.0, **clip))
+    np.testing.assert_allclose(right, alone, rtol=0, atol=1e-6)
+    assert np.abs(wrong - alone).max() > 1e-4
+
+
+@pytest.mark.parametrize("bad_replica", [0, 1])
+def test_reduce_first_makes_an_overflow_on_any_replica_skip_the_step(bad_replica, two_replicas):
+    def after_a_bad_step(prepare):
+        with two_replicas.scope():
+            variable = keras.Variable(np.zeros(2, "float32"))
+            optimizer = prepare(keras.optimizers.LossScaleOptimizer(tfwarmup.RAdam(1e-3), initial_scale=1.0))
+            optimizer.build([variable])
+
+        @tf.function
+        def step():
+            def on_replica():
+                replica = tf.distribute.get_replica_context().replica_id_in_sync_group
+                bad = tf.cast(replica, tf.int32) == bad_replica
+                optimizer.apply([tf.where(bad, tf.fill([2], np.inf), tf.ones(2))], [variable])
+
+            two_replicas.run(on_replica)
+
+        step()
+        return variable.numpy(), int(optimizer.iterations.numpy())
+
+    value, updates = after_a_bad_step(tfwarmup.reduce_first)
+    assert updates == 0
+    np.testing.assert_array_equal(value, 0)
+    if bad_replica == 1:  # Keras looks at replica 0 alone
+        value, updates = after_a_bad_step(lambda optimizer: optimizer)
+        assert updates == 1
+        assert not np.all(np.isfinite(value))

@@ -1,0 +1,70 @@
+"""Tools that the tests of the engine share."""
+
+import json
+import os
+import pathlib
+import subprocess
+import sys
+
+import keras
+import numpy as np
+
+from tests.trainers.tiny import Tiny, TinyConfig
+from trainers.engine.config import make_config
+from trainers.engine.run import train
+
+ROOT = pathlib.Path(__file__).parents[2]
+BASE = {
+    "batch_size": 40,
+    "epochs": 4,
+    "log_every": 2,
+    "checkpoint_every": 4,
+    "learning_rate": 1e-2,
+    "beta_2": 0.9,
+    "progress": False,
+}
+
+
+def run_tiny(folder, **options):
+    """Trains in this process; returns the final weights."""
+    train(Tiny(), make_config(TinyConfig, {**BASE, "output_dir": str(folder), **options}))
+    return final_weights(folder)
+
+
+def final_weights(folder, name="last"):
+    model = keras.models.load_model(pathlib.Path(folder) / f"{name}.keras")
+    return np.concatenate([np.ravel(w) for w in model.get_weights()])
+
+
+def records(folder):
+    """The lines of metrics.jsonl without the one number that depends on the machine."""
+    lines = [json.loads(line) for line in (pathlib.Path(folder) / "metrics.jsonl").read_text().splitlines()]
+    return [{key: value for key, value in line.items() if key != "examples_per_second"} for line in lines]
+
+
+def status(folder):
+    return (pathlib.Path(folder) / "status").read_text()
+
+
+def program(module, *arguments, **environment):
+    """Starts `python -m module` with flags, as a user would."""
+    return subprocess.Popen(
+        [sys.executable, "-m", module, *arguments],
+        cwd=ROOT,
+        env={**os.environ, "TF_CPP_MIN_LOG_LEVEL": "3", "KERAS_BACKEND": "tensorflow", **environment},
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+    )
+
+
+def tiny_flags(folder, **options):
+    values = {**BASE, "output_dir": str(folder), **options}
+    return [f"--{key}={json.dumps(value) if isinstance(value, bool) else value}" for key, value in values.items()]
+
+
+def finish(process, code=0):
+    """Waits for a program; returns its output."""
+    output, errors = process.communicate(timeout=300)
+    assert process.returncode == code, errors[-3000:]
+    return output, errors

@@ -1,0 +1,120 @@
+"""Flags become one frozen object, and bad ones end before anything is written."""
+
+import dataclasses
+import json
+
+import pytest
+
+from tests.trainers.helpers import BASE, ROOT, finish, program, records, run_tiny, status, tiny_flags
+from tests.trainers.tiny import TinyConfig
+from trainers.engine.config import Config, ConfigError, make_config
+from trainers.engine.optimizers import make_rate
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ({"optimizer": "adamm"}, "--optimizer must be one of adam, radam, keras_adam, .* Received: 'adamm'"),
+        ({"warmup": "slow"}, "--warmup must be one of none, linear, .* Received: 'slow'"),
+        ({"first_steps": "sgd"}, "--first_steps must be one of momentum, nothing, .* Received: 'sgd'"),
+        ({"strategy": "tpu"}, "--strategy must be one of auto, one, mirrored, multiworker. Received: 'tpu'"),
+        ({"precision": "float8"}, "--precision must be one of float32, .* Received: 'float8'"),
+        ({"decay": "linear"}, "--decay must be one of constant, step, cosine, inverse_sqrt. Received: 'linear'"),
+        ({"beta_2": 1.0}, r"--beta_2 must be in \(0, 1\). Received: 1.0"),
+        ({"learning_rate": -0.1}, "--learning_rate must be a number >= 0. Received: -0.1"),
+        ({"batch_size": 0}, "--batch_size must be an integer >= 1. Received: 0"),
+        ({"batch_size": 50, "accumulate": 3}, "--batch_size must be a multiple of replicas x --accumulate = 1 x 3"),
+        ({"batch_size": 500}, "--batch_size must not exceed the 200 training examples. Received: 500"),
+        ({"checkpoint_every": 5}, "--checkpoint_every must be a multiple of --log_every=2. Received: 5"),
+        ({"warmup": "linear"}, "--warmup=linear needs --warmup_period > 0. Received: None"),
+        ({"optimizer": "radam", "warmup": "linear", "warmup_period": 9.0}, "--optimizer=radam has its own warmup"),
+        ({"warmup": "radam", "beta_2": 0.5}, "never leaves its momentum phase"),
+        ({"output_dir": ""}, "--output_dir must name a folder. Received: ''"),
+        ({"strategy": "multiworker"}, "needs the cluster in TF_CONFIG"),
+    ],
+)
+def test_bad_values_are_refused_and_nothing_is_written(options, message, tmp_path):
+    with pytest.raises(ConfigError, match=message):
+        run_tiny(**{"folder": tmp_path / "run", **options})
+    assert not (tmp_path / "run").exists()
+
+
+def test_a_folder_with_another_run_is_refused_and_left_alone(tmp_path):
+    run_tiny(tmp_path, seed=1)
+    before = {path: path.stat().st_mtime_ns for path in tmp_path.rglob("*")}
+    with pytest.raises(ConfigError, match=r"--output_dir must be new or hold this very run.*has seed=1, not 2"):
+        run_tiny(tmp_path, seed=2)
+    assert {path: path.stat().st_mtime_ns for path in tmp_path.rglob("*")} == before
+
+
+def test_bad_flags_are_one_line_and_exit_code_2(tmp_path):
+    for flags in (["--beta_2=1"], ["--epochs=many"], ["--no_such_flag=1"]):
+        _, errors = finish(program("tests.trainers.tiny", *tiny_flags(tmp_path / "run"), *flags), code=2)
+        lines = [line for line in errors.splitlines() if line.startswith("error: ")]
+        assert len(lines) == 1
+        assert "Traceback" not in errors
+    assert not (tmp_path / "run").exists()
+
+
+def test_a_loss_that_is_not_a_number_ends_the_run_as_diverged(tmp_path):
+    _, errors = finish(program("tests.trainers.tiny", *tiny_flags(tmp_path, bad_row=0)), code=3)
+    assert "diverged: the loss was not finite" in errors
+    assert status(tmp_path).startswith("diverged: the loss was not finite at step")
+
+
+def test_the_folder_tells_all_about_the_run(tmp_path):
+    run_tiny(tmp_path, weight_decay=0.01)
+    document = json.loads((tmp_path / "config.json").read_text())
+    assert document["config"]["weight_decay"] == 0.01
+    assert set(document["config"]) == {field.name for field in dataclasses.fields(TinyConfig)} - {"progress"}
+    assert {"tensorflow", "keras"} <= set(document["versions"])
+    assert status(tmp_path) == "done\n"
+    assert {"best.keras", "last.keras", "metrics.jsonl"} <= {path.name for path in tmp_path.iterdir()}
+    assert list((tmp_path / "tensorboard").iterdir())
+    lines = records(tmp_path)
+    assert [line["step"] for line in lines] == [2, 4, 5, 6, 8, 10, 12, 14, 15, 16, 18, 20]
+    assert {"val_loss", "val_error"} <= set(lines[-1])
+    assert lines[-1]["omega"] == pytest.approx(1)
+    assert lines[0]["learning_rate"] == pytest.approx(1e-2 * 2 / 20, rel=1e-6)
+
+
+def test_radam_records_the_rate_of_its_momentum_steps(tmp_path):
+    run_tiny(tmp_path, warmup="radam")
+    first, second, third = records(tmp_path)[:3]
+    assert (first["learning_rate"], first["omega"]) == (pytest.approx(1e-2), 0)
+    assert second["updates"] == 4
+    assert third["learning_rate"] == pytest.approx(1e-2 * third["omega"], rel=1e-6)
+
+
+@pytest.mark.parametrize("optimizer", ["adam", "radam", "keras_adam", "keras_nadam", "keras_lamb"])
+def test_every_optimizer_trains(optimizer, tmp_path):
+    run_tiny(tmp_path, optimizer=optimizer, epochs=2)
+    assert records(tmp_path)[-1]["val_error"] < 0.5
+
+
+def test_step_decay_falls_after_the_last_step_of_its_epoch():
+    config = make_config(Config, {**BASE, "output_dir": "-", "decay": "step", "decay_epochs": [1, 2]})
+    rate = make_rate(config, steps_per_epoch=5, total_steps=20)
+    assert [float(rate(step)) for step in (0, 4, 5, 9, 10)] == pytest.approx([1e-2, 1e-2, 1e-3, 1e-3, 1e-4])
+
+
+def test_inverse_square_root_decay_is_what_it_says():
+    config = make_config(Config, {**BASE, "output_dir": "-", "decay": "inverse_sqrt", "decay_period": 100.0})
+    rate = make_rate(config, 5, 20)
+    assert [float(rate(step)) for step in (0, 99, 399)] == pytest.approx([1e-2, 1e-2, 5e-3])
+    assert float(type(rate).from_config(rate.get_config())(399)) == pytest.approx(5e-3)
+
+
+def test_help_shows_every_flag_with_its_choices():
+    output, _ = finish(program("trainers.image_classification", "--help"), code=1)  # absl's own exit code for help
+    for field in dataclasses.fields(Config):
+        assert f"--{field.name}:" in output or f"--[no]{field.name}:" in output
+    assert "untuned_linear" in output
+
+
+@pytest.mark.parametrize("path", sorted(ROOT.glob("configs/*/*.flags")), ids=lambda path: path.stem)
+def test_every_config_opens_with_what_it_is_and_how_to_run_it(path):
+    header = [line for line in path.read_text().splitlines() if line.startswith("#")]
+    assert any(f"--flagfile={path.relative_to(ROOT)}" in line for line in header)
+    assert any("Needs" in line for line in header)
+    assert any("Expect" in line for line in header)

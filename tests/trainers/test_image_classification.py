@@ -1,0 +1,106 @@
+"""The image trainer as a user runs it."""
+
+import json
+import shutil
+
+import numpy as np
+import pytest
+import tensorflow as tf
+
+from tests.trainers.helpers import finish, program, records, status
+from trainers.engine.config import ConfigError, make_config
+from trainers.engine.data import DataError
+from trainers.engine.run import train
+from trainers.tasks.image_classification import ImageClassification, ImageConfig
+
+MODULE = "trainers.image_classification"
+
+
+def run(folder, **options):
+    values = {"output_dir": str(folder), "progress": False, **options}
+    return train(ImageClassification(), make_config(ImageConfig, values))
+
+
+def write_photographs(folder, train_images=8, validation_images=2, size=230):
+    """Random JPEGs of two classes, in the layout of TFDS' ImageFolder."""
+    generator = np.random.default_rng(0)
+    for split, count in (("train", train_images), ("val", validation_images)):
+        for name in ("cat", "dog"):
+            (folder / split / name).mkdir(parents=True)
+            for number in range(count):
+                pixels = generator.integers(0, 255, (size + number, size, 3)).astype("uint8")
+                (folder / split / name / f"{number}.jpg").write_bytes(tf.io.encode_jpeg(pixels).numpy())
+    return folder
+
+
+def test_the_digits_network_errs_on_less_than_a_tenth(tmp_path):
+    output, _ = finish(program(MODULE, "--flagfile=configs/embedded/digits.flags", f"--output_dir={tmp_path}/run"))
+    assert status(tmp_path / "run") == "done\n"
+    last = records(tmp_path / "run")[-1]
+    assert last["val_error"] < 0.1
+    assert last["val_top5_error"] < 0.02
+    assert "val_error" in output
+
+
+def test_photographs_of_ones_own_train_and_a_truncated_one_is_skipped_or_fatal(tmp_path, caplog):
+    folder = write_photographs(tmp_path / "images", size=40)
+    options = {"dataset": "folder", "data_dir": str(folder), "image_size": 32, "model": "small_resnet"}
+    options |= {"batch_size": 4, "epochs": 1, "log_every": 1, "checkpoint_every": 0}
+    metrics = run(tmp_path / "run", **options)
+    assert set(metrics) == {"val_loss", "val_error", "val_top5_error"}
+    bad = folder / "train/cat/0.jpg"
+    bad.write_bytes(bad.read_bytes()[:-100])
+    with pytest.raises(DataError, match=r"complete JPEG or PNG.*Received: .*train/cat/0\.jpg"):
+        run(tmp_path / "fatal", **options)
+    assert not (tmp_path / "fatal").exists()
+    run(tmp_path / "skipped", bad_images="skip", **options)
+    assert "0.jpg" in caplog.text
+
+
+@pytest.mark.parametrize(
+    ("options", "error", "message"),
+    [
+        ({"model": "vgg"}, ConfigError, "--model must be one of mlp, small_resnet, resnet50. Received: 'vgg'"),
+        ({"model": "resnet50"}, ConfigError, "resnet50 must be at least 32 pixels"),
+        ({"dataset": "folder"}, DataError, "needs `data_dir`"),
+        ({"dataset": "folder", "data_dir": "/nowhere"}, DataError, "must be a folder that can be read. Received: /now"),
+        ({"dataset": "no_such_set"}, DataError, "must be digits, folder, or the name of a TFDS image set"),
+        ({"dataset": "emnist/digits", "data_dir": "/nowhere"}, DataError, "must be on disk: pass --download"),
+    ],
+)
+def test_bad_input_is_refused_and_nothing_is_written(options, error, message, tmp_path):
+    with pytest.raises(error, match=message):
+        run(tmp_path / "run", **options)
+    assert not (tmp_path / "run").exists()
+
+
+@pytest.mark.slow
+def test_the_papers_imagenet_experiment_builds_at_full_size_and_takes_steps(tmp_path):
+    images = write_photographs(tmp_path / "images")
+    flags = ["--dataset=folder", f"--data_dir={images}", "--strategy=mirrored", "--logical_devices=2"]
+    # Float16 starts with a loss scale that overflows here: three steps are skipped, then two are real.
+    small = ["--batch_size=4", "--steps=5", "--log_every=1", f"--output_dir={tmp_path}/run"]
+    finish(program(MODULE, "--flagfile=configs/paper/imagenet_resnet50.flags", *flags, *small))
+    last = records(tmp_path / "run")[-1]
+    assert last["step"] == 5
+    assert last["updates"] >= 2
+    assert np.isfinite(last["loss"])
+    config = json.loads((tmp_path / "run/config.json").read_text())["config"]
+    assert (config["epochs"], config["weight_decay"], config["decay_epochs"]) == (90, 1e-4, [30, 60])
+
+
+@pytest.mark.slow
+def test_the_three_methods_of_the_paper_agree_on_a_residual_network(tmp_path):
+    errors = {}
+    for warmup in ("untuned_linear", "untuned_exponential", "radam"):
+        flags = [
+            "--flagfile=configs/embedded/digits_resnet.flags",
+            f"--warmup={warmup}",
+            f"--output_dir={tmp_path}/run",
+        ]
+        finish(program(MODULE, *flags))
+        errors[warmup] = records(tmp_path / "run")[-1]["val_error"]
+        shutil.rmtree(tmp_path / "run")
+    assert max(errors.values()) < 0.03
+    # A thousand validation images: three standard deviations of a difference at 2.5 %.
+    assert max(errors.values()) - min(errors.values()) < 0.02

@@ -1,0 +1,179 @@
+"""The models of image classification: sizes, types, first weights, files and errors."""
+
+import itertools
+
+import keras
+import numpy as np
+import pytest
+import tensorflow as tf
+
+from trainers.tasks.image_models import MODELS, ModelError, build_model
+
+SMALL = [name for name in MODELS if name != "resnet50"]
+POLICIES = ["float32", "mixed_float16", "mixed_bfloat16"]
+
+
+@pytest.fixture
+def policy(request):
+    before = keras.config.dtype_policy()
+    keras.config.set_dtype_policy(request.param)
+    yield request.param
+    keras.config.set_dtype_policy(before)
+
+
+@pytest.fixture(scope="module")
+def resnet50():
+    """One for all tests: it takes seconds to build."""
+    keras.utils.set_random_seed(0)
+    return build_model("resnet50", (224, 224, 3), 1000)
+
+
+def trainable_parameters(model):
+    return sum(int(np.prod(weight.shape)) for weight in model.trainable_weights)
+
+
+def images(*shape):
+    return np.random.default_rng(0).uniform(size=shape).astype("float32")
+
+
+def test_mlp_has_the_layers_of_the_paper():
+    model = build_model("mlp", (28, 28, 1), 10)
+    sizes = [784, 200, 100, 50, 10]
+    kernels = [tuple(layer.kernel.shape) for layer in model.layers if isinstance(layer, keras.layers.Dense)]
+    assert kernels == list(itertools.pairwise(sizes))
+    assert trainable_parameters(model) == sum((m + 1) * n for m, n in kernels)
+
+
+def test_weights_and_biases_of_mlp_fill_the_range_one_over_root_fan_in():
+    model = build_model("mlp", (28, 28, 1), 10)
+    for layer in (layer for layer in model.layers if layer.weights):
+        bound = layer.kernel.shape[0] ** -0.5
+        for weight in layer.get_weights():
+            assert np.abs(weight).max() <= bound
+            assert np.abs(weight).max() > 0.7 * bound  # ten biases or more: fails by chance once in 35 at the most
+            assert weight.min() < 0 < weight.max()
+        kernel = layer.get_weights()[0]
+        np.testing.assert_allclose(kernel.std(), bound / 3**0.5, rtol=0.1)
+
+
+def test_resnet50_has_the_parameters_of_the_reference(resnet50):
+    assert trainable_parameters(resnet50) == 25_557_032
+
+
+def test_resnet50_strides_in_the_3x3_convolution(resnet50):
+    strided = [la for la in resnet50.layers if isinstance(la, keras.layers.Conv2D) and la.strides == (2, 2)]
+    assert [la.kernel_size for la in strided if not la.name.endswith("_0_conv")] == [(7, 7), (3, 3), (3, 3), (3, 3)]
+
+
+def test_convolutions_of_resnet50_start_as_he_normal_by_fan_out(resnet50):
+    for layer in (layer for layer in resnet50.layers if isinstance(layer, keras.layers.Conv2D)):
+        height, width, _, filters = layer.kernel.shape
+        kernel = layer.get_weights()[0]
+        np.testing.assert_allclose(kernel.std(), (2 / (height * width * filters)) ** 0.5, rtol=0.05)
+    first, second = (resnet50.get_layer(f"stack2_block{n}_1_conv").get_weights()[0] for n in (1, 2))
+    assert not np.array_equal(first, second)
+
+
+def test_resnet50_gives_float32_logits(resnet50):
+    logits = resnet50(images(1, 224, 224, 3))
+    assert logits.shape == (1, 1000)
+    assert logits.dtype == "float32"
+    assert np.isfinite(logits).all()
+
+
+@pytest.mark.parametrize("policy", ["mixed_float16"], indirect=True)
+def test_resnet50_computes_in_half_precision_and_gives_float32_logits(policy):
+    model = build_model("resnet50", (32, 32, 3), 10)
+    assert {w.dtype for w in model.weights} == {"float32"}
+    assert model.get_layer("conv1_conv").compute_dtype == "float16"
+    logits = model(images(2, 32, 32, 3))
+    assert logits.dtype == "float32"
+    assert np.isfinite(logits).all()
+
+
+@pytest.mark.parametrize("policy", POLICIES, indirect=True)
+@pytest.mark.parametrize("shape", [(28, 28, 1), (32, 32, 3)], ids=str)
+@pytest.mark.parametrize("name", SMALL)
+def test_small_models_give_float32_logits_from_float32_images(name, shape, policy):
+    model = build_model(name, shape, 7)
+    assert model.input.dtype == "float32"
+    assert model.output.dtype == "float32"
+    logits = model(images(3, *shape), training=True)
+    assert logits.shape == (3, 7)
+    assert logits.dtype == "float32"
+    assert np.isfinite(logits).all()
+    assert model.layers[1].compute_dtype == policy.removeprefix("mixed_")
+
+
+@pytest.mark.parametrize("name", SMALL)
+def test_a_seed_decides_the_first_weights(name):
+    def weights(seed):
+        keras.utils.set_random_seed(seed)
+        return np.concatenate([w.ravel() for w in build_model(name, (28, 28, 1), 10).get_weights()])
+
+    np.testing.assert_array_equal(weights(1), weights(1))
+    assert not np.array_equal(weights(1), weights(2))
+
+
+def test_small_resnet_on_two_replicas_equals_one_device():
+    x, labels = images(16, 28, 28, 1), np.arange(16) % 10
+
+    def loss_gradients(model, x, labels):
+        with tf.GradientTape() as tape:
+            losses = keras.losses.sparse_categorical_crossentropy(labels, model(x, training=True), from_logits=True)
+            loss = tf.reduce_sum(losses) / 16
+        return tape.gradient(loss, model.trainable_variables)
+
+    one = build_model("small_resnet", (28, 28, 1), 10)
+    strategy = tf.distribute.MirroredStrategy(["CPU:0", "CPU:1"], cross_device_ops=tf.distribute.ReductionToOneDevice())
+    with strategy.scope():
+        two = build_model("small_resnet", (28, 28, 1), 10)
+    two.set_weights(one.get_weights())
+
+    @tf.function
+    def replicas():
+        def replica():
+            context = tf.distribute.get_replica_context()
+            mine = context.replica_id_in_sync_group * 8 + tf.range(8)
+            gradients = loss_gradients(two, tf.gather(x, mine), tf.gather(labels, mine))
+            return context.all_reduce("sum", gradients)
+
+        return [strategy.experimental_local_results(g)[0] for g in strategy.run(replica)]
+
+    for ours, reference in zip(replicas(), loss_gradients(one, x, labels), strict=True):
+        scale = float(tf.reduce_max(tf.abs(reference)))
+        np.testing.assert_allclose(ours, reference, rtol=0, atol=1e-4 * scale + 1e-7)
+    for ours, reference in zip(two.non_trainable_variables, one.non_trainable_variables, strict=True):
+        np.testing.assert_allclose(ours.numpy(), reference.numpy(), rtol=1e-5, atol=1e-6)
+
+
+@pytest.mark.parametrize("name", SMALL)
+def test_a_saved_model_loads_without_custom_objects(name, tmp_path):
+    model = build_model(name, (28, 28, 1), 10)
+    model.save(tmp_path / "model.keras")
+    x = images(2, 28, 28, 1)
+    np.testing.assert_array_equal(keras.models.load_model(tmp_path / "model.keras")(x), model(x))
+
+
+def test_a_saved_resnet50_loads_without_custom_objects(resnet50, tmp_path):
+    resnet50.save(tmp_path / "model.keras")
+    x = images(1, 224, 224, 3)
+    np.testing.assert_array_equal(keras.models.load_model(tmp_path / "model.keras")(x), resnet50(x))
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (("resnet", (28, 28, 1), 10), "`name` must be one of mlp, small_resnet, resnet50. Received: name=resnet"),
+        (("resnet50", (28, 28, 3), 10), "at least 32 pixels. Received: image_shape=(28, 28, 3)"),
+        (("resnet50", (224, 31, 3), 10), "at least 32 pixels. Received: image_shape=(224, 31, 3)"),
+        (("small_resnet", (65, 32, 3), 10), "at most 64 pixels. Received: image_shape=(65, 32, 3)"),
+        (("mlp", (784,), 10), "`image_shape` must be (height, width, channels), all > 0. Received: image_shape=(784,)"),
+        (("mlp", (0, 28, 1), 10), "`image_shape` must be (height, width, channels), all > 0. Received"),
+        (("mlp", (28, 28, 1), 1), "`classes` must be >= 2. Received: classes=1"),
+    ],
+)
+def test_errors_say_the_rule_and_then_the_value(arguments, message):
+    with pytest.raises(ModelError) as error:
+        build_model(*arguments)
+    assert message in str(error.value)

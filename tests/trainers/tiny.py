@@ -1,0 +1,61 @@
+"""A task that trains in a second, for testing the engine; `python -m tests.trainers.tiny` is its program."""
+
+import dataclasses
+
+import keras
+import numpy as np
+import tensorflow as tf
+
+from trainers.engine.config import Config, option
+from trainers.engine.data import ArraySource
+from trainers.engine.program import run_program
+from trainers.engine.task import Data, Task
+
+
+@dataclasses.dataclass(frozen=True)
+class TinyConfig(Config):
+    dropout: float = option(0.0, "Dropout rate.")
+    normalise: bool = option(False, "Batch normalisation, synchronised over replicas.")
+    bad_row: int = option(-1, "Row of the training data that holds an infinity.")
+    width: int = option(16, "Hidden units.")
+    rows: int = option(200, "Training examples.")
+
+
+class Tiny(Task):
+    """Points on two sides of a plane."""
+
+    name = "tiny"
+    config_class = TinyConfig
+    metric_names = ("error",)
+    objective = "error"
+
+    def load(self, config):
+        x = np.random.default_rng(0).normal(size=(config.rows, 8)).astype("float32")
+        y = (x.sum(axis=1) > 0).astype("int64")
+        validation = ArraySource(x[:50].copy(), y[:50])
+        if config.bad_row >= 0:
+            x[config.bad_row] = np.inf
+        return Data(ArraySource(x, y, augment=_jitter), validation)
+
+    def build(self, config, data):
+        layers = [keras.Input((8,)), keras.layers.Dense(config.width, activation="tanh")]
+        if config.normalise:
+            layers.append(keras.layers.BatchNormalization(synchronized=True))
+        if config.dropout:
+            layers.append(keras.layers.Dropout(config.dropout))
+        return keras.Sequential([*layers, keras.layers.Dense(2, dtype="float32")])
+
+    def loss(self, targets, outputs):
+        return tf.nn.sparse_softmax_cross_entropy_with_logits(targets, outputs)
+
+    def metrics(self, targets, outputs):
+        return {"error": tf.cast(tf.argmax(outputs, axis=1) != targets, tf.float32)}
+
+
+def _jitter(rows, seeds):
+    noise = tf.map_fn(lambda seed: tf.random.stateless_normal([8], seed), seeds, fn_output_signature=tf.float32)
+    return rows + 0.01 * noise
+
+
+if __name__ == "__main__":
+    run_program(Tiny())

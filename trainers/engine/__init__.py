@@ -1,0 +1,1 @@
+"""What every task shares: configuration, devices, data order, the train step, checkpoints and records."""

@@ -1,0 +1,167 @@
+"""One frozen object holds everything a run depends on; its fields are the flags."""
+
+import dataclasses
+import json
+import math
+import pathlib
+import typing
+from typing import Any, TypeVar
+
+from absl import flags
+
+from tfwarmup import FIRST_STEPS, WARMUPS
+
+STRATEGIES = ("auto", "one", "mirrored", "multiworker")
+PRECISIONS = ("float32", "mixed_float16", "mixed_bfloat16")
+OPTIMIZERS = ("adam", "radam", "keras_adam", "keras_nadam", "keras_lamb")
+DECAYS = ("constant", "step", "cosine", "inverse_sqrt")
+
+
+ConfigT = TypeVar("ConfigT", bound="Config")
+
+
+class ConfigError(ValueError):
+    """A value that no run can start with: the rule, then the value received."""
+
+
+def option(default: Any, help: str, choices: tuple[str, ...] | None = None, identity: bool = True) -> Any:
+    """A field that is a flag too. `identity=False` marks what does not change the result of a run."""
+    return dataclasses.field(default=default, metadata={"help": help, "choices": choices, "identity": identity})
+
+
+@dataclasses.dataclass(frozen=True)
+class Config:
+    """What every task has; a task's own config adds its fields."""
+
+    output_dir: str = option("", "Folder of the run: configuration, records, checkpoints, models.", identity=False)
+    seed: int = option(1, "Seed of weights, order, augmentation and dropout.")
+    epochs: int = option(10, "Passes over the training data.")
+    steps: int | None = option(None, "Updates in all, instead of --epochs.")
+    batch_size: int = option(128, "Global batch: examples an update, over all replicas and micro-batches.")
+    accumulate: int = option(1, "Micro-batches that a replica's batch is split into; memory follows the micro-batch.")
+    strategy: str = option("auto", "Devices; auto is every visible GPU, or one device.", STRATEGIES)
+    logical_devices: int = option(1, "Split the CPU into this many devices, to try replicas without GPUs.")
+    precision: str = option("float32", "Precision of the layers.", PRECISIONS)
+    xla: bool = option(False, "Compile the forward and backward pass with XLA.")
+    optimizer: str = option("adam", "adam and radam are tfwarmup's, the others Keras'.", OPTIMIZERS)
+    learning_rate: float = option(1e-3, "Learning rate after the warmup and before the decay.")
+    beta_1: float = option(0.9, "Discount of the first moment.")
+    beta_2: float = option(0.999, "Discount of the second moment; the untuned warmups follow from it.")
+    epsilon: float = option(1e-8, "Epsilon of the optimizer.")
+    weight_decay: float = option(0.0, "Decoupled weight decay.")
+    global_clipnorm: float | None = option(None, "Clip the gradient of the whole batch to this norm.")
+    warmup: str | None = option(
+        None,
+        "Warmup; radam is RAdam itself. Default: radam for --optimizer=radam, else untuned_linear.",
+        tuple(WARMUPS),
+    )
+    warmup_period: float | None = option(None, "Period of --warmup=linear and exponential, in updates.")
+    first_steps: str = option("momentum", "What RAdam does while rho_t <= 4.", FIRST_STEPS)
+    decay: str = option("constant", "Decay of the learning rate.", DECAYS)
+    decay_epochs: tuple[float, ...] = option((30.0, 60.0), "Epochs after which --decay=step multiplies the rate.")
+    decay_factor: float = option(0.1, "What --decay=step multiplies by.")
+    decay_period: float = option(4000.0, "Updates after which --decay=inverse_sqrt begins.")
+    log_every: int = option(50, "Updates between two records.")
+    checkpoint_every: int = option(500, "Updates between two checkpoints, a multiple of --log_every; 0: every epoch.")
+    evaluate_every: int = option(1, "Epochs between two validations; the last epoch always has one.")
+    progress: bool = option(True, "Show a progress bar.", identity=False)
+
+    def validate(self) -> None:
+        """Raises `ConfigError` for the first value that cannot be."""
+        for field in dataclasses.fields(self):
+            choices, value = field.metadata["choices"], getattr(self, field.name)
+            if choices and value is not None and value not in choices:
+                raise ConfigError(f"--{field.name} must be one of {', '.join(choices)}. Received: {value!r}")
+        _require(self.output_dir, "--output_dir must name a folder", self.output_dir)
+        for name in ("batch_size", "accumulate", "logical_devices", "log_every", "evaluate_every", "epochs"):
+            _require(getattr(self, name) >= 1, f"--{name} must be an integer >= 1", getattr(self, name))
+        _require(self.steps is None or self.steps >= 1, "--steps must be an integer >= 1", self.steps)
+        _require(0 <= self.learning_rate < math.inf, "--learning_rate must be a number >= 0", self.learning_rate)
+        _require(0 <= self.beta_1 < 1, "--beta_1 must be in [0, 1)", self.beta_1)
+        _require(0 < self.beta_2 < 1, "--beta_2 must be in (0, 1)", self.beta_2)
+        for name in ("epsilon", "weight_decay", "checkpoint_every"):
+            _require(getattr(self, name) >= 0, f"--{name} must be >= 0", getattr(self, name))
+        _require(
+            self.checkpoint_every % self.log_every == 0,
+            f"--checkpoint_every must be a multiple of --log_every={self.log_every}",
+            self.checkpoint_every,
+        )
+        needs_period = self.warmup is not None and WARMUPS[self.warmup].argument == "period"
+        _require(
+            not needs_period or (self.warmup_period or 0) > 0,
+            f"--warmup={self.warmup} needs --warmup_period > 0",
+            self.warmup_period,
+        )
+        _require(
+            self.optimizer != "radam" or self.warmup in (None, "radam"),
+            "--optimizer=radam has its own warmup: --warmup must be radam or left out",
+            self.warmup,
+        )
+
+    @property
+    def resolved_warmup(self) -> str:
+        return self.warmup or ("radam" if self.optimizer == "radam" else "untuned_linear")
+
+    def identity(self) -> dict[str, Any]:
+        """What the result of a run depends on, as plain JSON values."""
+        values = {f.name: getattr(self, f.name) for f in dataclasses.fields(self) if f.metadata["identity"]}
+        return json.loads(json.dumps(values))
+
+
+def define_flags(config_class: type[Config]) -> None:
+    """Defines a flag for every field."""
+    types = typing.get_type_hints(config_class)
+    for field in dataclasses.fields(config_class):
+        text, choices = field.metadata["help"], field.metadata["choices"]
+        if choices:
+            text = f"{text} One of: {', '.join(choices)}."
+        kind = types[field.name]
+        if kind is bool:
+            flags.DEFINE_bool(field.name, field.default, text)
+        elif kind == tuple[float, ...]:
+            flags.DEFINE_list(field.name, [str(value) for value in field.default], text)
+        elif int in (kind, *typing.get_args(kind)):
+            flags.DEFINE_integer(field.name, field.default, text)
+        elif float in (kind, *typing.get_args(kind)):
+            flags.DEFINE_float(field.name, field.default, text)
+        else:
+            # Not an enum flag: the names are checked with everything else, before anything is written.
+            flags.DEFINE_string(field.name, field.default, text)
+    flags.DEFINE_string("config", None, "config.json of another run to repeat; flags given beside it take precedence.")
+
+
+def read_flags(config_class: type[ConfigT]) -> ConfigT:
+    """The config that the parsed flags describe, checked."""
+    values: dict[str, Any] = {}
+    names = {field.name for field in dataclasses.fields(config_class)}
+    if flags.FLAGS.config is not None:
+        stored = read_config(pathlib.Path(flags.FLAGS.config))
+        values = {name: value for name, value in stored.items() if name in names}
+    for field in dataclasses.fields(config_class):
+        flag = flags.FLAGS[field.name]
+        if flag.present or field.name not in values:
+            values[field.name] = flag.value
+    return make_config(config_class, values)
+
+
+def make_config(config_class: type[ConfigT], values: dict[str, Any]) -> ConfigT:
+    """A checked config from plain values, such as a flag's or a JSON file's."""
+    try:
+        values = {**values, "decay_epochs": tuple(float(v) for v in values.get("decay_epochs", (30, 60)))}
+    except ValueError as error:
+        raise ConfigError(f"--decay_epochs must be numbers. Received: {values['decay_epochs']}") from error
+    config = config_class(**values)
+    config.validate()
+    return config
+
+
+def read_config(path: pathlib.Path) -> dict[str, Any]:
+    try:
+        return json.loads(path.read_text())["config"]
+    except (OSError, ValueError, KeyError) as error:
+        raise ConfigError(f"--config must be the config.json of a run. Received: {path} ({error})") from error
+
+
+def _require(holds: Any, rule: str, received: Any) -> None:
+    if not holds:
+        raise ConfigError(f"{rule}. Received: {received!r}")

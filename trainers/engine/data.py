@@ -1,0 +1,138 @@
+"""Data as a pure function of the global step, so that a run can start at any step and two runs see the same batches.
+
+Step s belongs to epoch s // steps_per_epoch. Every epoch has an order of its own, drawn statelessly from the seed and
+the epoch, and drops its last partial batch. A replica reads its own rows of the global batch.
+"""
+
+import abc
+import dataclasses
+from typing import Any
+
+import tensorflow as tf
+
+
+class DataError(ValueError):
+    """Data that cannot be used, with a message that says what to do."""
+
+
+@dataclasses.dataclass(frozen=True)
+class Feed:
+    """Which rows of which batches a worker reads.
+
+    A global batch is cut into `workers * replicas` equal slices, worker by worker. A worker's data set yields
+    `replicas` elements a step, one slice each, in the order of its replicas.
+    """
+
+    batch_size: int  # of the global batch
+    seed: int = 0
+    start_step: int = 0
+    workers: int = 1
+    worker: int = 0
+    replicas: int = 1  # of this worker
+
+    @property
+    def slice_size(self) -> int:
+        return self.batch_size // (self.workers * self.replicas)
+
+
+class Source(abc.ABC):
+    """A data set that knows its size and serves `(inputs, targets, weights)` slices of batches."""
+
+    size: int
+    ahead: int = 8  # slices to prepare in advance; fewer where a slice is large
+
+    def steps_per_epoch(self, batch_size: int) -> int:
+        return self.size // batch_size
+
+    @abc.abstractmethod
+    def training(self, feed: Feed) -> tf.data.Dataset:
+        """Endless slices, shuffled and augmented, from `feed.start_step` on; weights are ones."""
+
+    @abc.abstractmethod
+    def evaluation(self, feed: Feed) -> tf.data.Dataset:
+        """One pass in the data set's own order; the last batch is filled up with examples of weight 0."""
+
+
+class IndexedSource(Source):
+    """A source with random access: its batches are made from indices."""
+
+    @abc.abstractmethod
+    def load(self, slices: tf.data.Dataset, training: bool) -> tf.data.Dataset:
+        """Turns slices of `(indices [n], seeds [n, 2], weights [n])` into slices of `(inputs, targets, weights)`.
+
+        A seed belongs to one example of one epoch, and is all the randomness that its augmentation may use.
+        """
+
+    def training(self, feed: Feed) -> tf.data.Dataset:
+        steps = self.steps_per_epoch(feed.batch_size)
+
+        def epoch_slices(epoch: tf.Tensor) -> tf.data.Dataset:
+            # A permutation is drawn once an epoch, not once a step.
+            order = tf.random.experimental.stateless_shuffle(tf.range(self.size, dtype=tf.int64), [feed.seed, epoch])
+            first = tf.where(epoch == feed.start_step // steps, feed.start_step % steps, 0)
+            return tf.data.Dataset.range(tf.cast(first, tf.int64), steps).map(
+                lambda step: self._rows(order, epoch, step, feed)
+            )
+
+        epochs = tf.data.Dataset.range(feed.start_step // steps, tf.int32.max)
+        return serving(self.load(_per_replica(epochs.flat_map(epoch_slices), feed), training=True), self.ahead)
+
+    def evaluation(self, feed: Feed) -> tf.data.Dataset:
+        batches = -(-self.size // feed.batch_size)
+        order = tf.range(batches * feed.batch_size, dtype=tf.int64)
+        epoch = tf.constant(0, tf.int64)
+        rows = tf.data.Dataset.range(batches).map(lambda step: self._rows(order, epoch, step, feed))
+        return serving(self.load(_per_replica(rows, feed), training=False), self.ahead)
+
+    def _rows(self, order: tf.Tensor, epoch: tf.Tensor, step: tf.Tensor, feed: Feed) -> tuple[tf.Tensor, ...]:
+        """This worker's rows of a global batch, as [replicas, slice_size] indices, seeds and weights."""
+        shape = [feed.replicas, feed.slice_size]
+        count = feed.replicas * feed.slice_size
+        first = step * feed.batch_size + feed.worker * count
+        positions = order[first : first + count]
+        weights = tf.cast(positions < self.size, tf.float32)
+        seeds = tf.stack([tf.fill([count], example_seed(feed.seed, epoch)), tf.range(first, first + count)], axis=1)
+        return (
+            tf.reshape(tf.minimum(positions, self.size - 1), shape),
+            tf.reshape(seeds, [*shape, 2]),
+            tf.reshape(weights, shape),
+        )
+
+
+class ArraySource(IndexedSource):
+    """Arrays in memory; `augment(inputs, seeds)` works on whole slices."""
+
+    def __init__(self, inputs: Any, targets: Any, augment: Any = None) -> None:
+        self.inputs, self.targets, self.augment = inputs, targets, augment
+        self.size = len(targets)
+
+    def load(self, slices: tf.data.Dataset, training: bool) -> tf.data.Dataset:
+        inputs, targets = tf.constant(self.inputs), tf.constant(self.targets)
+
+        def gather(indices: tf.Tensor, seeds: tf.Tensor, weights: tf.Tensor) -> Any:
+            rows = tf.gather(inputs, indices)
+            if training and self.augment is not None:
+                rows = self.augment(rows, seeds)
+            return rows, tf.gather(targets, indices), weights
+
+        return slices.map(gather)
+
+
+def example_seed(seed: int, epoch: tf.Tensor) -> tf.Tensor:
+    """The first half of an example's seed; distinct from that of the epoch's order, which is [seed, epoch]."""
+    return tf.cast(seed, tf.int64) * 1_000_003 + epoch + 1
+
+
+def serving(dataset: tf.data.Dataset, ahead: int) -> tf.data.Dataset:
+    """The options every data set of the engine is served with."""
+    options = tf.data.Options()
+    # With autotune on, destroying an iterator can block for seconds.
+    options.autotune.enabled = False
+    options.deterministic = True
+    return dataset.with_options(options).prefetch(ahead)
+
+
+def _per_replica(rows: tf.data.Dataset, feed: Feed) -> tf.data.Dataset:
+    if feed.replicas > 1:
+        return rows.unbatch()
+    return rows.map(lambda *parts: tuple(tf.squeeze(part, 0) for part in parts))

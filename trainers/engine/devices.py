@@ -1,0 +1,55 @@
+"""Where a run computes, and in which precision."""
+
+import json
+import os
+
+import keras
+import tensorflow as tf
+
+from trainers.engine.config import Config, ConfigError
+
+
+def prepare_devices(config: Config) -> None:
+    """Splits the CPU and sets the precision; must come before TensorFlow does anything."""
+    if config.logical_devices > 1:
+        cpu = tf.config.list_physical_devices("CPU")[0]
+        parts = [tf.config.LogicalDeviceConfiguration()] * config.logical_devices
+        if tf.config.get_logical_device_configuration(cpu) != parts:
+            tf.config.set_logical_device_configuration(cpu, parts)
+    keras.config.set_dtype_policy(config.precision)
+
+
+def make_strategy(config: Config) -> tf.distribute.Strategy:
+    """One strategy object serves a whole process."""
+    if config.strategy == "multiworker":  # first of all: it must come before TensorFlow looks at its devices
+        if "TF_CONFIG" not in os.environ:
+            raise ConfigError("--strategy=multiworker needs the cluster in TF_CONFIG. Received: no TF_CONFIG")
+        return tf.distribute.MultiWorkerMirroredStrategy()
+    gpus = tf.config.list_logical_devices("GPU")
+    kind = config.strategy
+    if kind == "auto":
+        kind = "mirrored" if len(gpus) > 1 or config.logical_devices > 1 else "one"
+    if kind == "one":
+        return tf.distribute.get_strategy()
+    if gpus:
+        return tf.distribute.MirroredStrategy([gpu.name for gpu in gpus])
+    cpus = [cpu.name for cpu in tf.config.list_logical_devices("CPU")]
+    # The default cross-device operations cannot run inside a loop in a graph on CPUs.
+    return tf.distribute.MirroredStrategy(cpus, cross_device_ops=tf.distribute.ReductionToOneDevice())
+
+
+def workers() -> tuple[int, int]:
+    """How many workers there are and which one this is."""
+    cluster = json.loads(os.environ.get("TF_CONFIG", "{}"))
+    count = len(cluster.get("cluster", {}).get("worker", [None]))
+    return count, cluster.get("task", {}).get("index", 0)
+
+
+def check_divisible(config: Config, strategy: tf.distribute.Strategy) -> None:
+    """A batch must split evenly into replicas and micro-batches."""
+    replicas = strategy.num_replicas_in_sync
+    if config.batch_size % (replicas * config.accumulate):
+        raise ConfigError(
+            f"--batch_size must be a multiple of replicas x --accumulate = {replicas} x {config.accumulate}. "
+            f"Received: {config.batch_size}"
+        )

@@ -1,0 +1,94 @@
+"""The optimizer that a config describes: decay, warmup, clipping, loss scale."""
+
+from typing import Any
+
+import keras
+from keras import ops
+from keras.optimizers.schedules import CosineDecay, LearningRateSchedule, PiecewiseConstantDecay
+
+import tfwarmup
+from tfwarmup import factors
+from trainers.engine.config import Config, ConfigError
+
+KERAS_OPTIMIZERS = {
+    "keras_adam": keras.optimizers.Adam,
+    "keras_nadam": keras.optimizers.Nadam,
+    "keras_lamb": keras.optimizers.Lamb,
+}
+
+
+@keras.saving.register_keras_serializable("trainers")
+class InverseSquareRootDecay(LearningRateSchedule):
+    """learning_rate * min(1, sqrt(period / t)), t = step + 1: constant for `period` updates, then falling."""
+
+    def __init__(self, learning_rate: float, period: float) -> None:
+        super().__init__()
+        self.learning_rate, self.period = learning_rate, period
+
+    def __call__(self, step: Any) -> Any:
+        t = ops.cast(step, "float32") + 1.0
+        return self.learning_rate * ops.minimum(1.0, ops.sqrt(self.period / t))
+
+    def get_config(self) -> dict[str, Any]:
+        return {"learning_rate": self.learning_rate, "period": self.period}
+
+
+def make_optimizer(config: Config, steps_per_epoch: int, total_steps: int) -> keras.optimizers.Optimizer:
+    """Gradients are summed over the replicas before anything looks at them."""
+    try:
+        optimizer = _bare_optimizer(config, make_rate(config, steps_per_epoch, total_steps))
+    except ValueError as error:  # the library's own words: beta_2 too small for RAdam, for one
+        raise ConfigError(str(error)) from error
+    if config.precision == "mixed_float16":
+        optimizer = keras.optimizers.LossScaleOptimizer(optimizer)
+    return tfwarmup.reduce_first(optimizer)
+
+
+def make_rate(config: Config, steps_per_epoch: int, total_steps: int) -> float | LearningRateSchedule:
+    rate = config.learning_rate
+    if config.decay == "step":
+        boundaries = [round(epoch * steps_per_epoch) for epoch in config.decay_epochs]
+        # Keras' boundary belongs to the interval before it, and its step counts from 0.
+        values = [rate * config.decay_factor**power for power in range(len(boundaries) + 1)]
+        return PiecewiseConstantDecay([boundary - 1 for boundary in boundaries], values)
+    if config.decay == "cosine":
+        return CosineDecay(rate, total_steps)
+    if config.decay == "inverse_sqrt":
+        return InverseSquareRootDecay(rate, config.decay_period)
+    return float(rate)
+
+
+def _bare_optimizer(config: Config, rate: float | LearningRateSchedule) -> keras.optimizers.Optimizer:
+    warmup = config.resolved_warmup
+    options = {
+        "beta_1": config.beta_1,
+        "beta_2": config.beta_2,
+        "epsilon": config.epsilon,
+        "weight_decay": config.weight_decay or None,
+        "global_clipnorm": config.global_clipnorm,
+    }
+    if config.optimizer in KERAS_OPTIMIZERS:
+        optimizer = KERAS_OPTIMIZERS[config.optimizer](rate, **options)
+        return tfwarmup.warm_up(optimizer, warmup, period=config.warmup_period)
+    if warmup == "radam":
+        return tfwarmup.RAdam(rate, first_steps=config.first_steps, **options)
+    return tfwarmup.Adam(rate, warmup=warmup, warmup_period=config.warmup_period, **options)
+
+
+def applied(optimizer: Any) -> tuple[int, float, float]:
+    """Updates made so far, and the learning rate and omega_t of the last of them."""
+    optimizer = getattr(optimizer, "inner_optimizer", optimizer)
+    t = int(optimizer.iterations.numpy())
+    if t == 0:
+        return 0, 0.0, 0.0
+    rate = optimizer._learning_rate
+    if isinstance(rate, tfwarmup.Warmup):
+        return t, float(rate(t - 1)), float(rate.factor(t - 1))
+    alpha = float(rate(t - 1)) if isinstance(rate, LearningRateSchedule) else float(rate.numpy())
+    omega = float(optimizer.omega(t))
+    return t, alpha if _is_momentum_step(optimizer, t) else alpha * omega, omega
+
+
+def _is_momentum_step(optimizer: Any, t: int) -> bool:
+    is_radam = isinstance(optimizer, tfwarmup.RAdam) and optimizer.first_steps == "momentum"
+    return is_radam and t <= factors.momentum_steps(optimizer.beta_2, optimizer.rho_threshold)

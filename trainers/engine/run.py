@@ -1,0 +1,192 @@
+"""A run from its first step to its last, or from wherever it was stopped."""
+
+import dataclasses
+import math
+import time
+from collections.abc import Iterator
+from typing import Any
+
+import keras
+import tensorflow as tf
+from tqdm import tqdm
+
+from trainers.engine.checkpoint import Checkpoints
+from trainers.engine.config import Config, ConfigError
+from trainers.engine.data import Feed
+from trainers.engine.devices import check_divisible, make_strategy, prepare_devices, workers
+from trainers.engine.optimizers import applied, make_optimizer
+from trainers.engine.records import RunFolder
+from trainers.engine.step import PATIENCE, Stepper
+from trainers.engine.task import Data, Task
+
+
+class DivergedError(Exception):
+    """The loss is not a number any more."""
+
+
+@dataclasses.dataclass(frozen=True)
+class Plan:
+    """How long a run is."""
+
+    steps_per_epoch: int
+    total_steps: int
+
+    @classmethod
+    def of(cls, config: Config, data: Data) -> "Plan":
+        steps = data.train.steps_per_epoch(config.batch_size)
+        if steps == 0:
+            raise ConfigError(
+                f"--batch_size must not exceed the {data.train.size} training examples. Received: {config.batch_size}"
+            )
+        return cls(steps, config.steps or steps * config.epochs)
+
+    def segments(self, start: int, log_every: int) -> Iterator[tuple[int, int]]:
+        """(first, last) steps between two records, which stand at multiples of `log_every` and at ends of epochs."""
+        while start < self.total_steps:
+            end = min((start // log_every + 1) * log_every, self.total_steps, self.epoch_end(start))
+            yield start, end
+            start = end
+
+    def epoch_end(self, step: int) -> int:
+        return (step // self.steps_per_epoch + 1) * self.steps_per_epoch
+
+    def is_epoch_end(self, step: int) -> bool:
+        return step % self.steps_per_epoch == 0 or step == self.total_steps
+
+
+def train(task: Task, config: Config) -> dict[str, float]:
+    """Runs a task to its end and returns its final validation metrics.
+
+    Raises:
+        ConfigError, DataError: before anything is written.
+        DivergedError: the loss became NaN; the run's folder says so.
+    """
+    prepare_devices(config)
+    strategy = make_strategy(config)
+    check_divisible(config, strategy)
+    count, worker = workers() if config.strategy == "multiworker" else (1, 0)
+    folder = RunFolder(config, task.name, chief=worker == 0)
+    data = task.load(config)
+    plan = Plan.of(config, data)
+    keras.utils.set_random_seed(config.seed)
+    with strategy.scope():
+        model = task.build(config, data)
+        optimizer = make_optimizer(config, plan.steps_per_epoch, plan.total_steps)
+        optimizer.build(model.trainable_variables)
+    run = Run(config, task, plan, data, model, optimizer, strategy, folder, (count, worker))
+    folder.open()
+    try:
+        metrics = run.to_the_end()
+    except DivergedError as error:
+        folder.status(f"diverged: {error}")
+        raise
+    except BaseException as error:
+        folder.status(f"failed: {type(error).__name__}: {error}")
+        raise
+    folder.status("done")
+    return metrics
+
+
+class Run:
+    """The loop around the train step: records, validation, checkpoints, progress."""
+
+    def __init__(
+        self,
+        config: Config,
+        task: Task,
+        plan: Plan,
+        data: Data,
+        model: keras.Model,
+        optimizer: Any,
+        strategy: tf.distribute.Strategy,
+        folder: RunFolder,
+        place: tuple[int, int],
+    ) -> None:
+        self.config, self.task, self.plan, self.data = config, task, plan, data
+        self.model, self.optimizer, self.strategy, self.folder = model, optimizer, strategy, folder
+        self.place = place
+        with strategy.scope():
+            self.stepper = Stepper(config, task, model, optimizer, strategy)
+        self.checkpoints = Checkpoints(folder.path / "checkpoints")
+        self.variables = [*model.variables, *optimizer.variables]
+        self.best: float | None = None
+        self.final: dict[str, float] = {}
+
+    def to_the_end(self) -> dict[str, float]:
+        start = self._resume()
+        batches = iter(self._distributed(start, training=True))
+        with self._progress(start) as progress:
+            for first, last in self.plan.segments(start, self.config.log_every):
+                self._segment(batches, first, last, progress)
+        self.folder.save_model(self.model, "last")
+        return self.final
+
+    def _segment(self, batches: Any, first: int, last: int, progress: Any) -> None:
+        began = time.perf_counter()
+        loss, bad_in_a_row = self.stepper.train(batches, tf.constant(last - first))
+        loss = float(loss)
+        seconds = time.perf_counter() - began
+        if int(bad_in_a_row) >= PATIENCE[self.config.precision]:
+            raise DivergedError(f"the loss was not finite at step {last}")
+        record = self._record(first, last, loss, seconds)
+        if self.plan.is_epoch_end(last) and self._validates_at(last):
+            record |= self._validate()
+        self.folder.record(record)
+        progress.update(last - first)
+        progress.set_postfix_str(f"loss {loss:.4g}, rate {record['learning_rate']:.3g}", refresh=False)
+        every = self.config.checkpoint_every
+        if self.plan.is_epoch_end(last) or (every and last % every == 0):
+            self._checkpoint(last)
+
+    def _record(self, first: int, last: int, loss: float, seconds: float) -> dict[str, Any]:
+        updates, rate, omega = applied(self.optimizer)
+        return {
+            "step": last,
+            "epoch": last / self.plan.steps_per_epoch,
+            "updates": updates,
+            "loss": loss,
+            "learning_rate": rate,
+            "omega": omega,
+            "examples_per_second": (last - first) * self.config.batch_size / seconds,
+        }
+
+    def _validates_at(self, step: int) -> bool:
+        epoch = step // self.plan.steps_per_epoch
+        return epoch % self.config.evaluate_every == 0 or step == self.plan.total_steps
+
+    def _validate(self) -> dict[str, float]:
+        batches = -(-self.data.validation.size // self.config.batch_size)
+        means = self.stepper.evaluate(iter(self._distributed(0, training=False)), tf.constant(batches))
+        metrics = self.task.summarize({name: float(value) for name, value in means.items()})
+        self.final = {f"val_{name}": value for name, value in metrics.items()}
+        objective = metrics[self.task.objective]
+        better = self.best is None or (objective < self.best if self.task.direction == "min" else objective > self.best)
+        if better and math.isfinite(objective):
+            self.best = objective
+            self.folder.save_model(self.model, "best")
+        return self.final
+
+    def _checkpoint(self, step: int) -> None:
+        if self.folder.chief:
+            self.checkpoints.save(step, self.variables, {"best": self.best, "final": self.final})
+
+    def _resume(self) -> int:
+        header = self.checkpoints.restore(self.variables)
+        step = header["step"] if header else 0
+        if header:
+            self.best, self.final = header["best"], header["final"]
+        self.folder.forget_after(step)
+        self.stepper.step.assign(step)
+        return step
+
+    def _distributed(self, start: int, training: bool) -> Any:
+        count, worker = self.place
+        replicas = self.strategy.num_replicas_in_sync // count
+        feed = Feed(self.config.batch_size, self.config.seed, start, count, worker, replicas)
+        source = self.data.train if training else self.data.validation
+        make = source.training if training else source.evaluation
+        return self.strategy.distribute_datasets_from_function(lambda _: make(feed))
+
+    def _progress(self, start: int) -> Any:
+        shown = self.config.progress and self.folder.chief
+        return tqdm(total=self.plan.total_steps, initial=start, unit="step", disable=not shown, desc=self.task.name)

@@ -1,0 +1,134 @@
+"""The train step: micro-batches, one reduction over replicas, one update; many steps in one graph."""
+
+from typing import Any
+
+import keras
+import tensorflow as tf
+
+from trainers.engine.config import Config
+from trainers.engine.randomness import seed_by_step
+from trainers.engine.task import Task
+
+# Float16 skips a step whose gradients overflow, and its loss may overflow too; this many in a row are no accident.
+PATIENCE = {"float32": 1, "mixed_bfloat16": 1, "mixed_float16": 30}
+
+
+class Stepper:
+    """Runs train and validation steps of one model under one strategy."""
+
+    def __init__(
+        self, config: Config, task: Task, model: keras.Model, optimizer: Any, strategy: tf.distribute.Strategy
+    ) -> None:
+        self.config, self.task, self.model, self.optimizer, self.strategy = config, task, model, optimizer, strategy
+        # Counted apart from the optimizer's iterations, which stand still when a float16 step is skipped.
+        self.step = tf.Variable(
+            0, dtype=tf.int64, trainable=False, aggregation=tf.VariableAggregation.ONLY_FIRST_REPLICA
+        )
+        self._micro_batch: Any = tf.constant(0, tf.int64)
+        seed_by_step(model, config.seed, self._position)
+        self._gradients = tf.function(self._micro_gradients, jit_compile=True) if config.xla else self._micro_gradients
+        self._sums = [_accumulator(variable) for variable in self._accumulated_variables()]
+
+    @tf.function
+    def train(self, iterator: Any, count: Any) -> tuple[Any, Any]:
+        """Takes `count` steps; returns the mean of their finite losses and how many of the last were not finite."""
+        total, finite_steps, bad_in_a_row = tf.constant(0.0), tf.constant(0.0), tf.constant(0)
+        for _ in tf.range(count):
+            loss = self._step(next(iterator))
+            finite = tf.math.is_finite(loss)
+            total += tf.where(finite, loss, 0.0)
+            finite_steps += tf.cast(finite, tf.float32)
+            bad_in_a_row = tf.where(finite, 0, bad_in_a_row + 1)
+            self.step.assign_add(1)
+        return total / finite_steps, bad_in_a_row
+
+    @tf.function
+    def evaluate(self, iterator: Any, count: Any) -> dict[str, Any]:
+        """Weighted means of the loss and the metrics over `count` batches: a whole data set."""
+        sums = dict.fromkeys(("loss", *self.task.metric_names, "weight"), tf.constant(0.0))
+        for _ in tf.range(count):
+            values = self._local(self.strategy.run(self._replica_metrics, args=(next(iterator),)))
+            sums = {name: sums[name] + values[name] for name in sums}
+        return {name: value / sums["weight"] for name, value in sums.items() if name != "weight"}
+
+    def _step(self, batch: Any) -> Any:
+        if self.config.accumulate == 1:
+            return self._local(self.strategy.run(self._whole_batch, args=(batch,)))
+        loss = tf.constant(0.0)
+        # The loop stands outside the replicas: inside, nothing in a model could synchronise, batch normalisation least.
+        for index in tf.range(self.config.accumulate):
+            loss += self._local(self.strategy.run(self._one_micro_batch, args=(batch, index)))
+        self.strategy.run(self._apply_sums)
+        return loss
+
+    def _whole_batch(self, batch: Any) -> Any:
+        loss, gradients = self._gradients(*self._normalised(batch))
+        self.optimizer.apply(gradients, self.model.trainable_variables)
+        return self._over_replicas(loss)
+
+    def _one_micro_batch(self, batch: Any, index: Any) -> Any:
+        """Adds the gradients of one micro-batch to the sums of this replica."""
+        self._micro_batch = tf.cast(index, tf.int64)
+        parts = tf.nest.map_structure(lambda x: _part(x, index, self.config.accumulate), self._normalised(batch))
+        loss, gradients = self._gradients(*parts)
+        for total, gradient in zip(self._sums, gradients, strict=True):
+            total.assign_add(tf.convert_to_tensor(gradient))
+        return self._over_replicas(loss)
+
+    def _apply_sums(self) -> None:
+        self.optimizer.apply([tf.identity(total) for total in self._sums], self.model.trainable_variables)
+        for total in self._sums:
+            total.assign(tf.zeros_like(total))
+
+    def _normalised(self, batch: Any) -> Any:
+        # The weight is that of the whole batch, not of a micro-batch: a mean of means would be another loss.
+        inputs, targets, weights = batch
+        return inputs, targets, weights / self._over_replicas(tf.reduce_sum(weights))
+
+    def _micro_gradients(self, inputs: Any, targets: Any, weights: Any) -> tuple[Any, list[Any]]:
+        with tf.GradientTape() as tape:
+            outputs = self.model(inputs, training=True)
+            loss = tf.reduce_sum(weights * self.task.loss(targets, outputs))
+            scaled = self.optimizer.scale_loss(loss)
+        return loss, tape.gradient(scaled, self.model.trainable_variables)
+
+    def _accumulated_variables(self) -> list[Any]:
+        return self.model.trainable_variables if self.config.accumulate > 1 else []
+
+    def _replica_metrics(self, batch: Any) -> dict[str, Any]:
+        inputs, targets, weights = batch
+        outputs = self.model(inputs, training=False)
+        values = {"loss": self.task.loss(targets, outputs), **self.task.metrics(targets, outputs)}
+        sums = {name: tf.reduce_sum(value * weights) for name, value in values.items()}
+        return {name: self._over_replicas(value) for name, value in (sums | {"weight": tf.reduce_sum(weights)}).items()}
+
+    def _position(self) -> Any:
+        context = tf.distribute.get_replica_context()
+        replica = 0 if context is None else context.replica_id_in_sync_group
+        number = self.step * self.strategy.num_replicas_in_sync + tf.cast(replica, tf.int64)
+        return number * self.config.accumulate + self._micro_batch
+
+    def _over_replicas(self, value: Any) -> Any:
+        context = tf.distribute.get_replica_context()
+        if context.num_replicas_in_sync == 1:
+            return value
+        return context.all_reduce(tf.distribute.ReduceOp.SUM, value)
+
+    def _local(self, values: Any) -> Any:
+        """One of the values that all replicas agree on."""
+        return tf.nest.map_structure(lambda value: self.strategy.experimental_local_results(value)[0], values)
+
+
+def _part(x: Any, index: Any, count: int) -> Any:
+    """One of `count` equal parts of a batch."""
+    return tf.reshape(x, [count, x.shape[0] // count, *x.shape[1:]])[index]
+
+
+def _accumulator(variable: Any) -> tf.Variable:
+    """A sum that each replica keeps for itself."""
+    return tf.Variable(
+        tf.zeros(variable.shape, variable.dtype),
+        trainable=False,
+        synchronization=tf.VariableSynchronization.ON_READ,
+        aggregation=tf.VariableAggregation.SUM,
+    )

@@ -1,0 +1,51 @@
+"""What a task is to the engine: data, a model, a loss and metrics, all by the example."""
+
+import abc
+import dataclasses
+from collections.abc import Mapping
+from typing import Any
+
+import keras
+
+from trainers.engine.config import Config
+from trainers.engine.data import Source
+
+
+@dataclasses.dataclass(frozen=True)
+class Data:
+    """The two halves of a task's data, and what the model needs to know of it."""
+
+    train: Source
+    validation: Source
+    details: Any = None
+
+
+class Task(abc.ABC):
+    """One experiment of the paper. A new task is a module with one of these and a line in `trainers.tasks.TASKS`."""
+
+    name: str
+    config_class: type[Config]
+    metric_names: tuple[str, ...]
+    # The validation metric that decides which model is best.
+    objective: str
+    direction: str = "min"
+
+    @abc.abstractmethod
+    def load(self, config: Any) -> Data:
+        """The data, or a `DataError` that says what to do."""
+
+    @abc.abstractmethod
+    def build(self, config: Any, data: Data) -> keras.Model:
+        """The model, freshly initialised."""
+
+    @abc.abstractmethod
+    def loss(self, targets: Any, outputs: Any) -> Any:
+        """The loss of each example, float32."""
+
+    @abc.abstractmethod
+    def metrics(self, targets: Any, outputs: Any) -> Mapping[str, Any]:
+        """Validation metrics of each example, float32; the engine averages them over all examples."""
+
+    def summarize(self, means: Mapping[str, float]) -> dict[str, float]:
+        """The recorded metrics from the averages: a perplexity from a mean loss, say."""
+        return dict(means)

@@ -1,0 +1,10 @@
+"""Trains an image classifier.
+
+python -m trainers.image_classification --flagfile=configs/embedded/digits.flags --output_dir=runs/digits
+"""
+
+from trainers.engine.program import run_program
+from trainers.tasks.image_classification import ImageClassification
+
+if __name__ == "__main__":
+    run_program(ImageClassification())

@@ -1,0 +1,6 @@
+"""The table of tasks: a new one is a module and a line."""
+
+from trainers.engine.task import Task
+from trainers.tasks.image_classification import ImageClassification
+
+TASKS: dict[str, Task] = {task.name: task for task in (ImageClassification(),)}
