@@ -39,6 +39,7 @@ bench: .venv/done
 	$(VENV) -m benchmarks.import_time
 	$(VENV) -m benchmarks.schedule_cost
 	$(VENV) -m benchmarks.optimizer_step
+	$(VENV) -m benchmarks.trainer_step
 
 figures: .venv/done
 	$(VENV) docs/plot_factors.py

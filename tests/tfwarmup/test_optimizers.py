@@ -114,6 +114,18 @@ def test_weight_decay_leaves_excluded_variables_alone():
     assert numpy(kept) == [1.0]
 
 
+@pytest.mark.skipif(BACKEND != "jax", reason="JAX' own sparse gradients; TensorFlow's are in test_tensorflow")
+def test_sparse_gradients_of_jax_equal_their_dense_form():
+    import jax.experimental.sparse as sparse
+
+    tables = [keras.Variable(np.zeros((5, 3), "float32")) for _ in range(2)]
+    optimizers = [tfwarmup.RAdam(1e-3, global_clipnorm=0.1) for _ in range(2)]
+    for gradient in SHORT[:, :15].reshape(60, 5, 3) * (np.arange(60)[:, None, None] % 5 == np.arange(5)[:, None]):
+        optimizers[0].apply([sparse.BCOO.fromdense(gradient, n_dense=1)], [tables[0]])
+        optimizers[1].apply([ops.convert_to_tensor(gradient)], [tables[1]])
+    np.testing.assert_array_equal(numpy(tables[0]), numpy(tables[1]))
+
+
 @pytest.mark.parametrize("clip", [{"clipnorm": 0.5}, {"clipvalue": 0.1}, {"global_clipnorm": 0.5}])
 def test_gradients_are_clipped(clip):
     gradients = SHORT[:, 20:]

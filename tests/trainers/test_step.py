@@ -99,14 +99,15 @@ def test_xla_computes_the_same(alone, tmp_path):
 
 def peak_mebibytes(folder, accumulate):
     options = {"rows": 4096, "batch_size": 4096, "width": 20000, "epochs": 2, "checkpoint_every": 0}
-    process = program("tests.trainers.tiny", *tiny_flags(folder, accumulate=accumulate, **options))
-    _, code, usage = os.wait4(process.pid, 0)
-    assert code == 0
+    with program("tests.trainers.tiny", *tiny_flags(folder, accumulate=accumulate, **options)) as process:
+        _, process.returncode, usage = os.wait4(process.pid, 0)
+    assert process.returncode == 0
     return usage.ru_maxrss / 2**10
 
 
 @pytest.mark.slow
 def test_memory_follows_the_micro_batch(tmp_path):
-    # One activation of the whole batch is 4096 x 20000 x 4 bytes, 312 MiB; a sixteenth of it is 20.
+    # One activation of the whole batch is 4096 x 20000 x 4 bytes: at least that much is never there.
+    activation = 4096 * 20000 * 4 / 2**20
     whole, sixteenth = (peak_mebibytes(tmp_path / str(accumulate), accumulate) for accumulate in (1, 16))
-    assert whole - sixteenth > 600
+    assert whole - sixteenth > activation

@@ -25,7 +25,7 @@ class Checkpoints:
         arrays = {f"{number:05d}": np.asarray(variable.numpy()) for number, variable in enumerate(variables)}
         header = np.frombuffer(json.dumps({"step": step, **extra}).encode(), np.uint8)
         with atomic_file(self.folder / f"step-{step:012d}.npz") as file:
-            np.savez(file, header=header, **arrays)
+            np.savez(file, header=header, **arrays)  # type: ignore[arg-type]
         for old in self._newest_first()[KEEP:]:
             old.unlink()
 

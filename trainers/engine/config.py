@@ -105,7 +105,8 @@ class Config:
     def identity(self) -> dict[str, Any]:
         """What the result of a run depends on, as plain JSON values."""
         values = {f.name: getattr(self, f.name) for f in dataclasses.fields(self) if f.metadata["identity"]}
-        return json.loads(json.dumps(values))
+        plain: dict[str, Any] = json.loads(json.dumps(values))
+        return plain
 
 
 def define_flags(config_class: type[Config]) -> None:
@@ -113,20 +114,21 @@ def define_flags(config_class: type[Config]) -> None:
     types = typing.get_type_hints(config_class)
     for field in dataclasses.fields(config_class):
         text, choices = field.metadata["help"], field.metadata["choices"]
+        default: Any = field.default
         if choices:
             text = f"{text} One of: {', '.join(choices)}."
         kind = types[field.name]
         if kind is bool:
-            flags.DEFINE_bool(field.name, field.default, text)
+            flags.DEFINE_bool(field.name, default, text)
         elif kind == tuple[float, ...]:
-            flags.DEFINE_list(field.name, [str(value) for value in field.default], text)
+            flags.DEFINE_list(field.name, [str(value) for value in default], text)
         elif int in (kind, *typing.get_args(kind)):
-            flags.DEFINE_integer(field.name, field.default, text)
+            flags.DEFINE_integer(field.name, default, text)
         elif float in (kind, *typing.get_args(kind)):
-            flags.DEFINE_float(field.name, field.default, text)
+            flags.DEFINE_float(field.name, default, text)
         else:
             # Not an enum flag: the names are checked with everything else, before anything is written.
-            flags.DEFINE_string(field.name, field.default, text)
+            flags.DEFINE_string(field.name, default, text)
     flags.DEFINE_string("config", None, "config.json of another run to repeat; flags given beside it take precedence.")
 
 
@@ -157,7 +159,8 @@ def make_config(config_class: type[ConfigT], values: dict[str, Any]) -> ConfigT:
 
 def read_config(path: pathlib.Path) -> dict[str, Any]:
     try:
-        return json.loads(path.read_text())["config"]
+        stored: dict[str, Any] = json.loads(path.read_text())["config"]
+        return stored
     except (OSError, ValueError, KeyError) as error:
         raise ConfigError(f"--config must be the config.json of a run. Received: {path} ({error})") from error
 

@@ -60,7 +60,7 @@ def make_rate(config: Config, steps_per_epoch: int, total_steps: int) -> float |
 
 def _bare_optimizer(config: Config, rate: float | LearningRateSchedule) -> keras.optimizers.Optimizer:
     warmup = config.resolved_warmup
-    options = {
+    options: dict[str, Any] = {
         "beta_1": config.beta_1,
         "beta_2": config.beta_2,
         "epsilon": config.epsilon,

@@ -2,6 +2,7 @@
 
 import sys
 
+import keras
 from absl import app, flags, logging
 
 from trainers.engine.config import ConfigError, define_flags, read_flags
@@ -30,6 +31,8 @@ def _parse(arguments: list[str]) -> list[str]:
 def _train(task: Task) -> int:
     logging.set_verbosity(logging.WARNING)  # TensorFlow tells of every reduction it plans
     try:
+        if keras.backend.backend() != "tensorflow":
+            raise ConfigError(f"The trainers need KERAS_BACKEND=tensorflow. Received: {keras.backend.backend()}")
         config = read_flags(task.config_class)
         metrics = train(task, config)
     except (ConfigError, DataError) as error:

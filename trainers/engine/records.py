@@ -43,6 +43,8 @@ class RunFolder:
     def status(self, text: str) -> None:
         if self.chief:
             self._write("status", text.replace("\n", " ") + "\n")
+            if self._board is not None:
+                self._board.flush()
 
     def record(self, values: Mapping[str, Any]) -> None:
         """Appends a line to metrics.jsonl, and the same numbers to TensorBoard."""
@@ -54,7 +56,7 @@ class RunFolder:
             self._board = tf.summary.create_file_writer(str(self.path / "tensorboard"))
         with self._board.as_default(step=values["step"]):
             for name, value in values.items():
-                if name not in ("step", "epoch"):
+                if name not in ("step", "epoch") and value is not None:
                     tf.summary.scalar(name, value)
 
     def forget_after(self, step: int) -> None:

@@ -1,6 +1,7 @@
 """A run from its first step to its last, or from wherever it was stopped."""
 
 import dataclasses
+import functools
 import math
 import time
 from collections.abc import Iterator
@@ -144,7 +145,7 @@ class Run:
             "step": last,
             "epoch": last / self.plan.steps_per_epoch,
             "updates": updates,
-            "loss": loss,
+            "loss": loss if math.isfinite(loss) else None,  # float16 may have skipped every step of the interval
             "learning_rate": rate,
             "omega": omega,
             "examples_per_second": (last - first) * self.config.batch_size / seconds,
@@ -155,8 +156,8 @@ class Run:
         return epoch % self.config.evaluate_every == 0 or step == self.plan.total_steps
 
     def _validate(self) -> dict[str, float]:
-        batches = -(-self.data.validation.size // self.config.batch_size)
-        means = self.stepper.evaluate(iter(self._distributed(0, training=False)), tf.constant(batches))
+        batches = -(-self.data.validation.size // self._batch_size(training=False))
+        means = self.stepper.evaluate(iter(self._validation), tf.constant(batches))
         metrics = self.task.summarize({name: float(value) for name, value in means.items()})
         self.final = {f"val_{name}": value for name, value in metrics.items()}
         objective = metrics[self.task.objective]
@@ -165,6 +166,10 @@ class Run:
             self.best = objective
             self.folder.save_model(self.model, "best")
         return self.final
+
+    @functools.cached_property
+    def _validation(self) -> Any:
+        return self._distributed(0, training=False)  # made once: its graph takes longer than a pass over a small set
 
     def _checkpoint(self, step: int) -> None:
         if self.folder.chief:
@@ -182,10 +187,14 @@ class Run:
     def _distributed(self, start: int, training: bool) -> Any:
         count, worker = self.place
         replicas = self.strategy.num_replicas_in_sync // count
-        feed = Feed(self.config.batch_size, self.config.seed, start, count, worker, replicas)
+        feed = Feed(self._batch_size(training), self.config.seed, start, count, worker, replicas)
         source = self.data.train if training else self.data.validation
         make = source.training if training else source.evaluation
         return self.strategy.distribute_datasets_from_function(lambda _: make(feed))
+
+    def _batch_size(self, training: bool) -> int:
+        # Validation has no micro-batches, and must fit into the same memory.
+        return self.config.batch_size if training else self.config.batch_size // self.config.accumulate
 
     def _progress(self, start: int) -> Any:
         shown = self.config.progress and self.folder.chief

@@ -114,10 +114,11 @@ def _tfds(name: str, data_dir: str | None, image_size: int | None, download: boo
     if fixed and (image_size is None or shape[:2] == (image_size, image_size)):
         pixels = math.prod(shape) * (splits["train"].num_examples + splits[validation].num_examples)
         if pixels <= MEMORY_LIMIT:
-            return _in_memory(*(_arrays(builder, split, keys) for split in ("train", validation)), None, classes)
+            arrays = [_arrays(builder, split, keys) for split in ("train", validation)]
+            return _in_memory(arrays[0], arrays[1], None, classes)
     size = image_size or (shape[0] if fixed else PHOTOGRAPH_SIZE)
     sources = [StreamSource(builder, split, keys, size) for split in ("train", validation)]
-    return ImageData(*sources, classes, (size, size, 3))
+    return ImageData(sources[0], sources[1], classes, (size, size, 3))
 
 
 def _builder(name: str, data_dir: str | None) -> Any:

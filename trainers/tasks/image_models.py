@@ -83,7 +83,7 @@ def build_model(name: str, image_shape: ImageShape, classes: int) -> keras.Model
         )
     if classes < 2:
         raise ModelError(f"`classes` must be >= 2. Received: classes={classes}")
-    return MODELS[name](tuple(image_shape), classes)
+    return MODELS[name](image_shape, classes)
 
 
 def _dense(x: Any, units: int, **kwargs: Any) -> Any:
