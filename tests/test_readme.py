@@ -1,5 +1,7 @@
-"""Every block of code in the README runs; every command in it exists."""
+"""Every block of Python in the README runs; every command, file and flag that it and docs/ name exists."""
 
+import dataclasses
+import importlib.util
 import pathlib
 import re
 
@@ -9,6 +11,8 @@ from tests.tfwarmup.helpers import BACKEND
 
 ROOT = pathlib.Path(__file__).parents[1]
 README = (ROOT / "README.md").read_text()
+PAGES = {path.name: path for path in (ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md")))}
+every_page = pytest.mark.parametrize("name", PAGES)
 
 
 def blocks(language):
@@ -39,6 +43,26 @@ def test_the_picture_is_the_one_that_the_script_draws(tmp_path):
     assert (tmp_path / "factors.svg").read_text() == (ROOT / "docs/factors.svg").read_text()
 
 
-def test_every_linked_file_exists():
-    for path in re.findall(r"\]\((?!http)([^)#]+)\)", README):
+@every_page
+def test_every_file_that_a_page_links_to_exists(name):
+    for link in re.findall(r"\]\((?!http)([^)#]+)\)", PAGES[name].read_text()):
+        assert (PAGES[name].parent / link).exists(), link
+
+
+@every_page
+def test_every_program_and_config_that_a_page_names_exists(name):
+    text = PAGES[name].read_text()
+    for module in re.findall(r"python -m ([\w.]+)", text):
+        assert importlib.util.find_spec(module), module
+    for path in re.findall(r"configs/[\w/]+\.flags", text):
         assert (ROOT / path).exists(), path
+
+
+@pytest.mark.skipif(BACKEND != "tensorflow", reason="runs once")
+@every_page
+def test_every_flag_that_a_page_names_exists(name):
+    from trainers.tasks.image_classification import ImageConfig
+
+    flags = {field.name for field in dataclasses.fields(ImageConfig)} | {"config", "flagfile", "help"}
+    named = re.findall(r"(?<![\w-])--(\w+)", PAGES[name].read_text())
+    assert set(named) <= flags

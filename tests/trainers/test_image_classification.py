@@ -7,13 +7,14 @@ import numpy as np
 import pytest
 import tensorflow as tf
 
-from tests.trainers.helpers import finish, program, records, status
+from tests.trainers.helpers import ROOT, finish, program, records, status
 from trainers.engine.config import ConfigError, make_config
 from trainers.engine.data import DataError
 from trainers.engine.run import train
 from trainers.tasks.image_classification import ImageClassification, ImageConfig
 
 MODULE = "trainers.image_classification"
+IMAGENETTE = ROOT.parent / "shared/data/imagenette"
 
 
 def run(folder, **options):
@@ -76,7 +77,8 @@ def test_bad_input_is_refused_and_nothing_is_written(options, error, message, tm
 
 @pytest.mark.slow
 def test_the_papers_imagenet_experiment_builds_at_full_size_and_takes_steps(tmp_path):
-    images = write_photographs(tmp_path / "images")
+    # Real photographs where they lie beside the checkout.
+    images = IMAGENETTE if IMAGENETTE.is_dir() else write_photographs(tmp_path / "images")
     flags = ["--dataset=folder", f"--data_dir={images}", "--strategy=mirrored", "--logical_devices=2"]
     # Float16 starts with a loss scale that overflows here: three steps are skipped, then two are real.
     small = ["--batch_size=4", "--steps=5", "--log_every=1", f"--output_dir={tmp_path}/run"]

@@ -38,11 +38,12 @@ def make_strategy(config: Config) -> tf.distribute.Strategy:
     return tf.distribute.MirroredStrategy(cpus, cross_device_ops=tf.distribute.ReductionToOneDevice())
 
 
-def workers() -> tuple[int, int]:
+def worker_of(config: Config) -> tuple[int, int]:
     """How many workers there are and which one this is."""
-    cluster = json.loads(os.environ.get("TF_CONFIG", "{}"))
-    count = len(cluster.get("cluster", {}).get("worker", [None]))
-    return count, cluster.get("task", {}).get("index", 0)
+    if config.strategy != "multiworker":
+        return 1, 0
+    cluster = json.loads(os.environ["TF_CONFIG"])
+    return len(cluster["cluster"]["worker"]), cluster["task"]["index"]
 
 
 def check_divisible(config: Config, strategy: tf.distribute.Strategy) -> None:

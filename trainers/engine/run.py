@@ -14,7 +14,7 @@ from tqdm import tqdm
 from trainers.engine.checkpoint import Checkpoints
 from trainers.engine.config import Config, ConfigError
 from trainers.engine.data import Feed
-from trainers.engine.devices import check_divisible, make_strategy, prepare_devices, workers
+from trainers.engine.devices import check_divisible, make_strategy, prepare_devices, worker_of
 from trainers.engine.optimizers import applied, make_optimizer
 from trainers.engine.records import RunFolder
 from trainers.engine.step import PATIENCE, Stepper
@@ -65,16 +65,8 @@ def train(task: Task, config: Config) -> dict[str, float]:
     prepare_devices(config)
     strategy = make_strategy(config)
     check_divisible(config, strategy)
-    count, worker = workers() if config.strategy == "multiworker" else (1, 0)
-    folder = RunFolder(config, task.name, chief=worker == 0)
-    data = task.load(config)
-    plan = Plan.of(config, data)
-    keras.utils.set_random_seed(config.seed)
-    with strategy.scope():
-        model = task.build(config, data)
-        optimizer = make_optimizer(config, plan.steps_per_epoch, plan.total_steps)
-        optimizer.build(model.trainable_variables)
-    run = Run(config, task, plan, data, model, optimizer, strategy, folder, (count, worker))
+    folder = RunFolder(config, task.name, chief=worker_of(config)[1] == 0)
+    run = Run(config, task, strategy, folder)
     folder.open()
     try:
         metrics = run.to_the_end()
@@ -91,25 +83,18 @@ def train(task: Task, config: Config) -> dict[str, float]:
 class Run:
     """The loop around the train step: records, validation, checkpoints, progress."""
 
-    def __init__(
-        self,
-        config: Config,
-        task: Task,
-        plan: Plan,
-        data: Data,
-        model: keras.Model,
-        optimizer: Any,
-        strategy: tf.distribute.Strategy,
-        folder: RunFolder,
-        place: tuple[int, int],
-    ) -> None:
-        self.config, self.task, self.plan, self.data = config, task, plan, data
-        self.model, self.optimizer, self.strategy, self.folder = model, optimizer, strategy, folder
-        self.place = place
+    def __init__(self, config: Config, task: Task, strategy: tf.distribute.Strategy, folder: RunFolder) -> None:
+        self.config, self.task, self.strategy, self.folder = config, task, strategy, folder
+        self.data = task.load(config)
+        self.plan = Plan.of(config, self.data)
+        keras.utils.set_random_seed(config.seed)
         with strategy.scope():
-            self.stepper = Stepper(config, task, model, optimizer, strategy)
+            self.model = task.build(config, self.data)
+            self.optimizer = make_optimizer(config, self.plan.steps_per_epoch, self.plan.total_steps)
+            self.optimizer.build(self.model.trainable_variables)
+            self.stepper = Stepper(config, task, self.model, self.optimizer, strategy)
         self.checkpoints = Checkpoints(folder.path / "checkpoints")
-        self.variables = [*model.variables, *optimizer.variables]
+        self.variables = [*self.model.variables, *self.optimizer.variables]
         self.best: float | None = None
         self.final: dict[str, float] = {}
 
@@ -185,7 +170,7 @@ class Run:
         return step
 
     def _distributed(self, start: int, training: bool) -> Any:
-        count, worker = self.place
+        count, worker = worker_of(self.config)
         replicas = self.strategy.num_replicas_in_sync // count
         feed = Feed(self._batch_size(training), self.config.seed, start, count, worker, replicas)
         source = self.data.train if training else self.data.validation
