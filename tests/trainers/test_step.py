@@ -98,7 +98,7 @@ def test_xla_computes_the_same(alone, tmp_path):
 
 
 def peak_mebibytes(folder, accumulate):
-    options = {"rows": 4096, "batch_size": 4096, "width": 20000, "epochs": 2, "checkpoint_every": 0}
+    options = {"rows": 4096, "batch_size": 4096, "width": 60000, "epochs": 2, "checkpoint_every": 0}
     with program("tests.trainers.tiny", *tiny_flags(folder, accumulate=accumulate, **options)) as process:
         _, process.returncode, usage = os.wait4(process.pid, 0)
     assert process.returncode == 0
@@ -107,7 +107,7 @@ def peak_mebibytes(folder, accumulate):
 
 @pytest.mark.slow
 def test_memory_follows_the_micro_batch(tmp_path):
-    # One activation of the whole batch is 4096 x 20000 x 4 bytes: at least that much is never there.
-    activation = 4096 * 20000 * 4 / 2**20
+    # One activation of the whole batch is 4096 x 60000 x 4 bytes: at least that much is never there.
+    activation = 4096 * 60000 * 4 / 2**20
     whole, sixteenth = (peak_mebibytes(tmp_path / str(accumulate), accumulate) for accumulate in (1, 16))
     assert whole - sixteenth > activation

@@ -34,6 +34,7 @@ class Stepper:
         """Takes `count` steps; returns the mean of their finite losses and how many of the last were not finite."""
         total, finite_steps, bad_in_a_row = tf.constant(0.0), tf.constant(0.0), tf.constant(0)
         for _ in tf.range(count):
+            tf.autograph.experimental.set_loop_options(parallel_iterations=1)
             loss = self._step(next(iterator))
             finite = tf.math.is_finite(loss)
             total += tf.where(finite, loss, 0.0)
@@ -57,6 +58,8 @@ class Stepper:
         loss = tf.constant(0.0)
         # The loop stands outside the replicas: inside, nothing in a model could synchronise, batch normalisation least.
         for index in tf.range(self.config.accumulate):
+            # One at a time: by default ten micro-batches may be under way, with the memory of ten.
+            tf.autograph.experimental.set_loop_options(parallel_iterations=1)
             loss += self._local(self.strategy.run(self._one_micro_batch, args=(batch, index)))
         self.strategy.run(self._apply_sums)
         return loss
