@@ -194,7 +194,7 @@ class RAdam(Adam):
             factors.radam, beta_2=beta_2, rho_threshold=rho_threshold, first_steps=first_steps
         )
         self._factor(1)  # checks the arguments, now rather than inside a training step
-        self._momentum_steps = factors.momentum_steps(beta_2, rho_threshold) if first_steps == "momentum" else 0
+        self.momentum_steps = factors.momentum_steps(beta_2, rho_threshold) if first_steps == "momentum" else 0
 
     def get_config(self) -> dict[str, Any]:
         config = {**super().get_config(), "first_steps": self.first_steps, "rho_threshold": self.rho_threshold}
@@ -202,11 +202,11 @@ class RAdam(Adam):
 
     def _scalars(self, learning_rate: Any) -> Scalars:
         adam = super()._scalars(learning_rate)
-        if not self._momentum_steps:
+        if not self.momentum_steps:
             return adam
         t = ops.cast(self.iterations + 1, "float32")
         momentum_rate = ops.cast(learning_rate, "float32") / _one_minus_power(self._betas.first, t) * _MOMENTUM_EPSILON
-        is_momentum = t <= self._momentum_steps
+        is_momentum = t <= self.momentum_steps
         return adam._replace(
             rate=ops.where(is_momentum, momentum_rate, adam.rate),
             epsilon=ops.where(is_momentum, _MOMENTUM_EPSILON, adam.epsilon),

@@ -4,7 +4,7 @@ python -m trainers.image_classification --flagfile=configs/embedded/digits.flags
 """
 
 from trainers.engine.program import run_program
-from trainers.tasks.image_classification import ImageClassification
+from trainers.tasks import TASKS
 
 if __name__ == "__main__":
-    run_program(ImageClassification())
+    run_program(TASKS["image_classification"])

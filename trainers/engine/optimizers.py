@@ -7,7 +7,6 @@ from keras import ops
 from keras.optimizers.schedules import CosineDecay, LearningRateSchedule, PiecewiseConstantDecay
 
 import tfwarmup
-from tfwarmup import factors
 from trainers.engine.config import Config, ConfigError
 
 KERAS_OPTIMIZERS = {
@@ -86,9 +85,5 @@ def applied(optimizer: Any) -> tuple[int, float, float]:
         return t, float(rate(t - 1)), float(rate.factor(t - 1))
     alpha = float(rate(t - 1)) if isinstance(rate, LearningRateSchedule) else float(rate.numpy())
     omega = float(optimizer.omega(t))
-    return t, alpha if _is_momentum_step(optimizer, t) else alpha * omega, omega
-
-
-def _is_momentum_step(optimizer: Any, t: int) -> bool:
-    is_radam = isinstance(optimizer, tfwarmup.RAdam) and optimizer.first_steps == "momentum"
-    return is_radam and t <= factors.momentum_steps(optimizer.beta_2, optimizer.rho_threshold)
+    is_momentum = t <= getattr(optimizer, "momentum_steps", 0)  # RAdam's first steps are not Adam's: no omega there
+    return t, alpha if is_momentum else alpha * omega, omega
