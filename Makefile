@@ -4,7 +4,7 @@
 # make test-wheel   the wheel alone, in an empty environment for each backend
 # make lint         the linter and the type checker
 # make bench        milliseconds and ratios
-# make figures      the pictures of the README
+# make figures      the pictures of README and docs
 
 PYTHON ?= python3
 BACKENDS = tensorflow jax torch
@@ -40,9 +40,18 @@ bench: .venv/done
 	$(VENV) -m benchmarks.schedule_cost
 	$(VENV) -m benchmarks.optimizer_step
 	$(VENV) -m benchmarks.trainer_step
+	$(VENV) -m benchmarks.simulation
+	$(VENV) -m benchmarks.probe_cost
+	$(VENV) -m benchmarks.gradient_samples
+	$(VENV) -m benchmarks.adaptive_softmax
 
 figures: .venv/done
-	$(VENV) docs/plot_factors.py
+	rm -rf build/figures
+	$(VENV) -m trainers.effective_warmup --output_dir=build/figures/warmups
+	$(VENV) -m trainers.simulate --output_dir=build/figures/simulation
+	$(VENV) -m trainers.gradient_analysis --flagfile=configs/embedded/gradient_analysis.flags \
+		--output_dir=build/figures/analysis
+	cp build/figures/*/*.svg build/figures/*/*.png docs/figures
 
 clean:
 	rm -rf .venv .venv-addons build dist *.egg-info

@@ -24,6 +24,7 @@ setup(
             "importlib_resources",  # what TFDS needs to prepare its built-in sets, and does not ask for
             "keras-hub",
             "keras-tuner>=1.4.8",
+            "matplotlib",
             "mlxtend",
             "tensorboard",  # which TensorFlow 2.21 no longer brings
             "tensorflow>=2.21",
@@ -33,7 +34,6 @@ setup(
         "test": [
             "build",
             "jax",
-            "matplotlib",
             "mpmath",
             "mypy",
             "optax",

@@ -15,15 +15,26 @@ PAGES = {path.name: path for path in (ROOT / "README.md", *sorted((ROOT / "docs"
 every_page = pytest.mark.parametrize("name", PAGES)
 
 
-def blocks(language):
-    return re.findall(rf"```{language}\n(.*?)```", README, flags=re.DOTALL)
+def blocks(language, text):
+    return re.findall(rf"```{language}\n(.*?)```", text, flags=re.DOTALL)
 
 
-def test_every_python_block_runs_in_order():
+def run_blocks(name):
+    """Runs the blocks of a page one after the other, as a reader would."""
     namespace = {}
-    for block in blocks("python"):
-        exec(compile(block, "README.md", "exec"), namespace)
-    assert len(blocks("python")) >= 6
+    for block in blocks("python", PAGES[name].read_text()):
+        exec(compile(block, name, "exec"), namespace)
+    return namespace
+
+
+@pytest.mark.parametrize("name", [name for name in PAGES if name != "README.md"])
+def test_every_python_block_of_a_page_runs_in_order(name):
+    run_blocks(name)
+
+
+def test_every_python_block_of_the_readme_runs_and_says_the_truth():
+    assert len(blocks("python", README)) >= 6
+    namespace = run_blocks("README.md")
     value = namespace["tfwarmup"].effective_warmup_period("radam", beta_2=0.999)
     assert f"# {value:.4f}" in README
     factors = namespace["factors"]
@@ -36,11 +47,16 @@ def test_every_make_target_exists(target):
 
 
 @pytest.mark.skipif(BACKEND != "tensorflow", reason="runs once")
-def test_the_picture_is_the_one_that_the_script_draws(tmp_path):
-    from docs.plot_factors import draw
+def test_the_pictures_are_those_that_make_figures_draws(tmp_path):
+    from tfwarmup.simulation import simulate_updates
+    from trainers.figures.magnitudes import draw_magnitudes
+    from trainers.figures.warmups import draw_effective_periods, draw_factors
 
-    draw(tmp_path)
-    assert (tmp_path / "factors.svg").read_text() == (ROOT / "docs/factors.svg").read_text()
+    draw_factors(tmp_path, beta_2=0.999, updates=5000)
+    draw_effective_periods(tmp_path)
+    draw_magnitudes(tmp_path, simulate_updates(seed=1), "none")
+    for path in tmp_path.glob("*.svg"):
+        assert path.read_text() == (ROOT / "docs/figures" / path.name).read_text(), path.name
 
 
 @every_page
@@ -61,8 +77,12 @@ def test_every_program_and_config_that_a_page_names_exists(name):
 @pytest.mark.skipif(BACKEND != "tensorflow", reason="runs once")
 @every_page
 def test_every_flag_that_a_page_names_exists(name):
-    from trainers.tasks.image_classification import ImageConfig
+    from trainers.analysis.measured_run import AnalysisConfig
+    from trainers.effective_warmup import WarmupConfig
+    from trainers.simulate import SimulationConfig
+    from trainers.tasks import TASKS
 
-    flags = {field.name for field in dataclasses.fields(ImageConfig)} | {"config", "flagfile", "help"}
+    configs = [AnalysisConfig, SimulationConfig, WarmupConfig, *(task.config_class for task in TASKS.values())]
+    flags = {field.name for config in configs for field in dataclasses.fields(config)} | {"config", "flagfile", "help"}
     named = re.findall(r"(?<![\w-])--(\w+)", PAGES[name].read_text())
     assert set(named) <= flags

@@ -14,6 +14,7 @@ from typing import Any
 
 import numpy as np
 
+from tfwarmup import checks
 from tfwarmup.addons import ops
 
 FIRST_STEPS = ("momentum", "nothing", "constant_adam", "linear_adam")
@@ -25,7 +26,7 @@ def linear(t: Any, period: float) -> Any:
     >>> linear(500, period=2000)
     0.25
     """
-    period = _checked_period(period)
+    period = checks.positive("period", period)
     t, xp = _real(t)
     return _like(t, xp.minimum(t / period, 1.0))
 
@@ -36,7 +37,7 @@ def exponential(t: Any, period: float) -> Any:
     >>> round(exponential(1000, period=1000), 6)
     0.632121
     """
-    period = _checked_period(period)
+    period = checks.positive("period", period)
     t, xp = _real(t)
     return _like(t, -xp.expm1(-t / period))
 
@@ -101,7 +102,7 @@ def rho(t: Any, beta_2: float) -> Any:
     >>> round(rho(4, beta_2=0.999), 6), round(rho(5, beta_2=0.999), 6)
     (3.997499, 4.995998)
     """
-    checked_beta_2(beta_2)
+    checks.beta_2(beta_2)
     t, xp = _real(t)
     return _like(t, _rho_minus(0.0, t, xp, beta_2))
 
@@ -112,17 +113,17 @@ def rho_inf(beta_2: float) -> float:
     >>> round(rho_inf(0.999), 9)
     1999.0
     """
-    return (1 + checked_beta_2(beta_2)) / (1 - beta_2)
+    return (1 + checks.beta_2(beta_2)) / (1 - beta_2)
 
 
 def untuned_linear_period(beta_2: float) -> float:
     """2 / (1 - beta_2), a real number: at 0.999 it is 1999.9999999999982, and rounding it would make it 1999."""
-    return 2 / (1 - checked_beta_2(beta_2))
+    return 2 / (1 - checks.beta_2(beta_2))
 
 
 def untuned_exponential_period(beta_2: float) -> float:
     """1 / (1 - beta_2)."""
-    return 1 / (1 - checked_beta_2(beta_2))
+    return 1 / (1 - checks.beta_2(beta_2))
 
 
 def momentum_steps(beta_2: float, rho_threshold: float = 4.0) -> int:
@@ -131,7 +132,7 @@ def momentum_steps(beta_2: float, rho_threshold: float = 4.0) -> int:
     >>> momentum_steps(0.999), momentum_steps(0.999, rho_threshold=5.0)
     (4, 5)
     """
-    if not (is_number(rho_threshold) and rho_threshold >= 4):
+    if not (checks.is_number(rho_threshold) and rho_threshold >= 4):
         raise ValueError(f"`rho_threshold` must be a number >= 4. Received: rho_threshold={rho_threshold}")
     limit = rho_inf(beta_2)
     if limit <= rho_threshold:
@@ -278,19 +279,3 @@ def _real(t: Any) -> tuple[Any, Any]:
 def _like(t: Any, omega: Any) -> Any:
     """A number for a number: numpy's zero-dimensional arrays become Python floats."""
     return float(omega) if isinstance(t, np.ndarray) and t.ndim == 0 else omega
-
-
-def is_number(value: Any) -> bool:
-    return isinstance(value, numbers.Real) and not isinstance(value, bool) and math.isfinite(value)
-
-
-def _checked_period(period: float) -> float:
-    if not (is_number(period) and period > 0):
-        raise ValueError(f"`period` must be a finite number > 0. Received: period={period}")
-    return period
-
-
-def checked_beta_2(beta_2: float) -> float:
-    if not (is_number(beta_2) and 0 < beta_2 < 1):
-        raise ValueError(f"`beta_2` must be a number in (0, 1). Received: beta_2={beta_2}")
-    return beta_2

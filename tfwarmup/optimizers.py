@@ -9,7 +9,7 @@ from typing import Any
 import keras
 from keras.optimizers.schedules import LearningRateSchedule
 
-from tfwarmup import factors
+from tfwarmup import checks, factors
 from tfwarmup.addons import Optimizer, ops
 from tfwarmup.steps import Scalars, dense, rounded_betas, step
 
@@ -64,10 +64,13 @@ class Adam(Optimizer):
         **kwargs: Any,
     ) -> None:
         super().__init__(learning_rate=learning_rate, name=name, **kwargs)
-        _check_hyperparameters(learning_rate, beta_1, epsilon, self.weight_decay)
-        self.beta_1 = beta_1
-        self.beta_2 = factors.checked_beta_2(beta_2)
-        self.epsilon = epsilon
+        if checks.is_number(learning_rate):
+            checks.not_negative("learning_rate", learning_rate)
+        if self.weight_decay is not None:
+            checks.not_negative("weight_decay", self.weight_decay)
+        self.beta_1 = checks.beta_1(beta_1)
+        self.beta_2 = checks.beta_2(beta_2)
+        self.epsilon = checks.not_negative("epsilon", epsilon)
         self.warmup = warmup
         self.warmup_period = warmup_period
         self._betas = rounded_betas(beta_1, beta_2)
@@ -219,13 +222,3 @@ class RAdam(Adam):
 def _one_minus_power(beta: float, t: Any) -> Any:
     """1 - beta^t by expm1: in float32 the textbook form has lost four digits at t = 1, beta = 0.999."""
     return -ops.expm1(t * math.log(beta)) if beta else ops.ones_like(t)
-
-
-def _check_hyperparameters(learning_rate: Any, beta_1: Any, epsilon: Any, weight_decay: Any) -> None:
-    if factors.is_number(learning_rate) and learning_rate < 0:
-        raise ValueError(f"`learning_rate` must be >= 0. Received: learning_rate={learning_rate}")
-    if not (factors.is_number(beta_1) and 0 <= beta_1 < 1):
-        raise ValueError(f"`beta_1` must be a number in [0, 1). Received: beta_1={beta_1}")
-    for name, value in (("epsilon", epsilon), ("weight_decay", weight_decay)):
-        if not (value is None and name == "weight_decay") and not (factors.is_number(value) and value >= 0):
-            raise ValueError(f"`{name}` must be a finite number >= 0. Received: {name}={value}")

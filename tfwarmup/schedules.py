@@ -1,13 +1,12 @@
 """Learning rate schedules: any learning rate times a warmup factor, for any Keras optimizer."""
 
 import functools
-import numbers
 from typing import Any, TypeVar
 
 import keras
 from keras.optimizers.schedules import LearningRateSchedule
 
-from tfwarmup import factors
+from tfwarmup import checks, factors
 from tfwarmup.addons import ops
 
 OptimizerT = TypeVar("OptimizerT")
@@ -53,7 +52,7 @@ class Warmup(LearningRateSchedule):
         self.warmup = warmup
         self.beta_2 = beta_2
         self.period = period
-        self.steps_per_update = _checked_steps("steps_per_update", steps_per_update, least=1)
+        self.steps_per_update = checks.integer("steps_per_update", steps_per_update, least=1)
         self._factor = factors.rule(warmup).bind(warmup, beta_2=beta_2, period=period)
 
     def __call__(self, step: Any) -> Any:
@@ -191,7 +190,7 @@ class Delayed(LearningRateSchedule):
         if not isinstance(schedule, LearningRateSchedule):
             raise ValueError(f"`schedule` must be a `LearningRateSchedule`. Received: schedule={schedule!r}")
         self.schedule = schedule
-        self.steps = _checked_steps("steps", steps, least=0)
+        self.steps = checks.integer("steps", steps, least=0)
 
     def __call__(self, step: Any) -> Any:
         if isinstance(step, (int, float)):
@@ -282,15 +281,9 @@ def _with_schedule(config: dict[str, Any], key: str) -> dict[str, Any]:
 def _checked_rate(learning_rate: Any) -> Any:
     if isinstance(learning_rate, LearningRateSchedule):
         return learning_rate
-    if not factors.is_number(learning_rate) or learning_rate < 0:
+    if not checks.is_number(learning_rate) or learning_rate < 0:
         raise ValueError(
             "`learning_rate` must be a finite number >= 0 or a `LearningRateSchedule`. Received: "
             f"learning_rate={learning_rate!r}"
         )
     return learning_rate
-
-
-def _checked_steps(name: str, value: Any, least: int) -> int:
-    if not isinstance(value, numbers.Integral) or value < least:
-        raise ValueError(f"`{name}` must be an integer >= {least}. Received: {name}={value!r}")
-    return int(value)

@@ -3,8 +3,8 @@
 python -m trainers.image_classification --flagfile=configs/embedded/digits.flags --output_dir=runs/digits
 """
 
-from trainers.engine.program import run_program
+from trainers.engine.program import run_task
 from trainers.tasks import TASKS
 
 if __name__ == "__main__":
-    run_program(TASKS["image_classification"])
+    run_task(TASKS["image_classification"])

@@ -244,7 +244,7 @@ def test_model_saved_in_the_middle_of_its_warmup_continues_bit_for_bit(name, tmp
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
-        ({"learning_rate": -1e-3}, "`learning_rate` must be >= 0. Received: learning_rate=-0.001"),
+        ({"learning_rate": -1e-3}, "`learning_rate` must be a finite number >= 0. Received: learning_rate=-0.001"),
         ({"beta_1": 1.0}, r"`beta_1` must be a number in \[0, 1\). Received: beta_1=1.0"),
         ({"beta_2": 1.0}, r"`beta_2` must be a number in \(0, 1\). Received: beta_2=1.0"),
         ({"beta_2": math.nan}, r"`beta_2` must be a number in \(0, 1\). Received: beta_2=nan"),

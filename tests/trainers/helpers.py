@@ -39,7 +39,7 @@ def final_weights(folder, name="last"):
 def records(folder):
     """The lines of metrics.jsonl without the one number that depends on the machine."""
     lines = [json.loads(line) for line in (pathlib.Path(folder) / "metrics.jsonl").read_text().splitlines()]
-    return [{key: value for key, value in line.items() if key != "examples_per_second"} for line in lines]
+    return [{key: value for key, value in line.items() if not key.endswith("_per_second")} for line in lines]
 
 
 def status(folder):

@@ -80,11 +80,11 @@ def test_the_papers_imagenet_experiment_builds_at_full_size_and_takes_steps(tmp_
     # Real photographs where they lie beside the checkout.
     images = IMAGENETTE if IMAGENETTE.is_dir() else write_photographs(tmp_path / "images")
     flags = ["--dataset=folder", f"--data_dir={images}", "--strategy=mirrored", "--logical_devices=2"]
-    # Float16 starts with a loss scale that overflows here: three steps are skipped, then two are real.
-    small = ["--batch_size=4", "--steps=5", "--log_every=1", f"--output_dir={tmp_path}/run"]
+    # Float16 starts with a loss scale that overflows here: two to four steps are skipped until it fits.
+    small = ["--batch_size=4", "--steps=8", "--log_every=1", f"--output_dir={tmp_path}/run"]
     finish(program(MODULE, "--flagfile=configs/paper/imagenet_resnet50.flags", *flags, *small))
     last = records(tmp_path / "run")[-1]
-    assert last["step"] == 5
+    assert last["step"] == 8
     assert last["updates"] >= 2
     assert np.isfinite(last["loss"])
     config = json.loads((tmp_path / "run/config.json").read_text())["config"]

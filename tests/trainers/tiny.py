@@ -8,7 +8,7 @@ import tensorflow as tf
 
 from trainers.engine.config import Config, option
 from trainers.engine.data import ArraySource
-from trainers.engine.program import run_program
+from trainers.engine.program import run_task
 from trainers.engine.task import Data, Task
 
 
@@ -58,4 +58,4 @@ def _jitter(rows, seeds):
 
 
 if __name__ == "__main__":
-    run_program(Tiny())
+    run_task(Tiny())

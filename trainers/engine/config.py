@@ -17,7 +17,7 @@ OPTIMIZERS = ("adam", "radam", "keras_adam", "keras_nadam", "keras_lamb")
 DECAYS = ("constant", "step", "cosine", "inverse_sqrt")
 
 
-ConfigT = TypeVar("ConfigT", bound="Config")
+SettingsT = TypeVar("SettingsT", bound="Settings")
 
 
 class ConfigError(ValueError):
@@ -30,11 +30,31 @@ def option(default: Any, help: str, choices: tuple[str, ...] | None = None, iden
 
 
 @dataclasses.dataclass(frozen=True)
-class Config:
-    """What every task has; a task's own config adds its fields."""
+class Settings:
+    """What every program has."""
 
-    output_dir: str = option("", "Folder of the run: configuration, records, checkpoints, models.", identity=False)
-    seed: int = option(1, "Seed of weights, order, augmentation and dropout.")
+    output_dir: str = option("", "Folder of the run, for all that it writes.", identity=False)
+    seed: int = option(1, "Seed of everything random.")
+
+    def validate(self) -> None:
+        """Raises `ConfigError` for the first value that cannot be."""
+        for field in dataclasses.fields(self):
+            choices, value = field.metadata["choices"], getattr(self, field.name)
+            if choices and value is not None and value not in choices:
+                raise ConfigError(f"--{field.name} must be one of {', '.join(choices)}. Received: {value!r}")
+        require(self.output_dir, "--output_dir must name a folder", self.output_dir)
+
+    def identity(self) -> dict[str, Any]:
+        """What the result of a run depends on, as plain JSON values."""
+        values = {f.name: getattr(self, f.name) for f in dataclasses.fields(self) if f.metadata["identity"]}
+        plain: dict[str, Any] = json.loads(json.dumps(values))
+        return plain
+
+
+@dataclasses.dataclass(frozen=True)
+class Config(Settings):
+    """What every training task has; a task's own config adds its fields."""
+
     epochs: int = option(10, "Passes over the training data.")
     steps: int | None = option(None, "Updates in all, instead of --epochs.")
     batch_size: int = option(128, "Global batch: examples an update, over all replicas and micro-batches.")
@@ -67,32 +87,27 @@ class Config:
     progress: bool = option(True, "Show a progress bar.", identity=False)
 
     def validate(self) -> None:
-        """Raises `ConfigError` for the first value that cannot be."""
-        for field in dataclasses.fields(self):
-            choices, value = field.metadata["choices"], getattr(self, field.name)
-            if choices and value is not None and value not in choices:
-                raise ConfigError(f"--{field.name} must be one of {', '.join(choices)}. Received: {value!r}")
-        _require(self.output_dir, "--output_dir must name a folder", self.output_dir)
+        super().validate()
         for name in ("batch_size", "accumulate", "logical_devices", "log_every", "evaluate_every", "epochs"):
-            _require(getattr(self, name) >= 1, f"--{name} must be an integer >= 1", getattr(self, name))
-        _require(self.steps is None or self.steps >= 1, "--steps must be an integer >= 1", self.steps)
-        _require(0 <= self.learning_rate < math.inf, "--learning_rate must be a number >= 0", self.learning_rate)
-        _require(0 <= self.beta_1 < 1, "--beta_1 must be in [0, 1)", self.beta_1)
-        _require(0 < self.beta_2 < 1, "--beta_2 must be in (0, 1)", self.beta_2)
+            require(getattr(self, name) >= 1, f"--{name} must be an integer >= 1", getattr(self, name))
+        require(self.steps is None or self.steps >= 1, "--steps must be an integer >= 1", self.steps)
+        require(0 <= self.learning_rate < math.inf, "--learning_rate must be a number >= 0", self.learning_rate)
+        require(0 <= self.beta_1 < 1, "--beta_1 must be in [0, 1)", self.beta_1)
+        require(0 < self.beta_2 < 1, "--beta_2 must be in (0, 1)", self.beta_2)
         for name in ("epsilon", "weight_decay", "checkpoint_every"):
-            _require(getattr(self, name) >= 0, f"--{name} must be >= 0", getattr(self, name))
-        _require(
+            require(getattr(self, name) >= 0, f"--{name} must be >= 0", getattr(self, name))
+        require(
             self.checkpoint_every % self.log_every == 0,
             f"--checkpoint_every must be a multiple of --log_every={self.log_every}",
             self.checkpoint_every,
         )
         needs_period = self.warmup is not None and WARMUPS[self.warmup].argument == "period"
-        _require(
+        require(
             not needs_period or (self.warmup_period or 0) > 0,
             f"--warmup={self.warmup} needs --warmup_period > 0",
             self.warmup_period,
         )
-        _require(
+        require(
             self.optimizer != "radam" or self.warmup in (None, "radam"),
             "--optimizer=radam has its own warmup: --warmup must be radam or left out",
             self.warmup,
@@ -102,14 +117,8 @@ class Config:
     def resolved_warmup(self) -> str:
         return self.warmup or ("radam" if self.optimizer == "radam" else "untuned_linear")
 
-    def identity(self) -> dict[str, Any]:
-        """What the result of a run depends on, as plain JSON values."""
-        values = {f.name: getattr(self, f.name) for f in dataclasses.fields(self) if f.metadata["identity"]}
-        plain: dict[str, Any] = json.loads(json.dumps(values))
-        return plain
 
-
-def define_flags(config_class: type[Config]) -> None:
+def define_flags(config_class: type[Settings]) -> None:
     """Defines a flag for every field."""
     types = typing.get_type_hints(config_class)
     for field in dataclasses.fields(config_class):
@@ -120,7 +129,7 @@ def define_flags(config_class: type[Config]) -> None:
         kind = types[field.name]
         if kind is bool:
             flags.DEFINE_bool(field.name, default, text)
-        elif kind == tuple[float, ...]:
+        elif typing.get_origin(kind) is tuple:
             flags.DEFINE_list(field.name, [str(value) for value in default], text)
         elif int in (kind, *typing.get_args(kind)):
             flags.DEFINE_integer(field.name, default, text)
@@ -132,7 +141,7 @@ def define_flags(config_class: type[Config]) -> None:
     flags.DEFINE_string("config", None, "config.json of another run to repeat; flags given beside it take precedence.")
 
 
-def read_flags(config_class: type[ConfigT]) -> ConfigT:
+def read_flags(config_class: type[SettingsT]) -> SettingsT:
     """The config that the parsed flags describe, checked."""
     values: dict[str, Any] = {}
     names = {field.name for field in dataclasses.fields(config_class)}
@@ -146,15 +155,22 @@ def read_flags(config_class: type[ConfigT]) -> ConfigT:
     return make_config(config_class, values)
 
 
-def make_config(config_class: type[ConfigT], values: dict[str, Any]) -> ConfigT:
+def make_config(config_class: type[SettingsT], values: dict[str, Any]) -> SettingsT:
     """A checked config from plain values, such as a flag's or a JSON file's."""
-    try:
-        values = {**values, "decay_epochs": tuple(float(v) for v in values.get("decay_epochs", (30, 60)))}
-    except ValueError as error:
-        raise ConfigError(f"--decay_epochs must be numbers. Received: {values['decay_epochs']}") from error
-    config = config_class(**values)
+    types = typing.get_type_hints(config_class)
+    config = config_class(**{name: _value(name, types[name], value) for name, value in values.items()})
     config.validate()
     return config
+
+
+def _value(name: str, kind: Any, value: Any) -> Any:
+    """Lists of flags and of JSON are tuples in a config."""
+    if typing.get_origin(kind) is not tuple:
+        return value
+    try:
+        return tuple(typing.get_args(kind)[0](item) for item in value)
+    except ValueError as error:
+        raise ConfigError(f"--{name} must be numbers. Received: {value}") from error
 
 
 def read_config(path: pathlib.Path) -> dict[str, Any]:
@@ -165,6 +181,7 @@ def read_config(path: pathlib.Path) -> dict[str, Any]:
         raise ConfigError(f"--config must be the config.json of a run. Received: {path} ({error})") from error
 
 
-def _require(holds: Any, rule: str, received: Any) -> None:
+def require(holds: Any, rule: str, received: Any) -> None:
+    """Raises `ConfigError` with the rule and the value received unless the rule holds."""
     if not holds:
         raise ConfigError(f"{rule}. Received: {received!r}")

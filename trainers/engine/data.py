@@ -29,6 +29,7 @@ class Feed:
     workers: int = 1
     worker: int = 0
     replicas: int = 1  # of this worker
+    micro_batches: int = 1  # that a slice is cut into
 
     @property
     def slice_size(self) -> int:
@@ -41,12 +42,15 @@ class Source(abc.ABC):
     size: int
     ahead: int = 8  # slices to prepare in advance; fewer where a slice is large
 
-    def steps_per_epoch(self, batch_size: int) -> int:
-        return self.size // batch_size
+    def steps_per_epoch(self, feed: Feed) -> int:
+        return self.size // feed.batch_size
+
+    def evaluation_steps(self, feed: Feed) -> int:
+        return -(-self.size // feed.batch_size)
 
     @abc.abstractmethod
     def training(self, feed: Feed) -> tf.data.Dataset:
-        """Endless slices, shuffled and augmented, from `feed.start_step` on; weights are ones."""
+        """Endless slices, shuffled and augmented, from `feed.start_step` on; a weight is what an example counts."""
 
     @abc.abstractmethod
     def evaluation(self, feed: Feed) -> tf.data.Dataset:
@@ -64,7 +68,11 @@ class IndexedSource(Source):
         """
 
     def training(self, feed: Feed) -> tf.data.Dataset:
-        steps = self.steps_per_epoch(feed.batch_size)
+        return serving(self.load(self.order(feed), training=True), self.ahead)
+
+    def order(self, feed: Feed) -> tf.data.Dataset:
+        """Endless slices of what `load` turns into examples: the order of training."""
+        steps = self.steps_per_epoch(feed)
 
         def epoch_slices(epoch: tf.Tensor) -> tf.data.Dataset:
             # A permutation is drawn once an epoch, not once a step.
@@ -75,10 +83,10 @@ class IndexedSource(Source):
             )
 
         epochs = tf.data.Dataset.range(feed.start_step // steps, tf.int32.max)
-        return serving(self.load(_per_replica(epochs.flat_map(epoch_slices), feed), training=True), self.ahead)
+        return _per_replica(epochs.flat_map(epoch_slices), feed)
 
     def evaluation(self, feed: Feed) -> tf.data.Dataset:
-        batches = -(-self.size // feed.batch_size)
+        batches = self.evaluation_steps(feed)
         order = tf.range(batches * feed.batch_size, dtype=tf.int64)
         epoch = tf.constant(0, tf.int64)
         rows = tf.data.Dataset.range(batches).map(lambda step: self._rows(order, epoch, step, feed))

@@ -72,18 +72,3 @@ def _bare_optimizer(config: Config, rate: float | LearningRateSchedule) -> keras
     if warmup == "radam":
         return tfwarmup.RAdam(rate, first_steps=config.first_steps, **options)
     return tfwarmup.Adam(rate, warmup=warmup, warmup_period=config.warmup_period, **options)
-
-
-def applied(optimizer: Any) -> tuple[int, float, float]:
-    """Updates made so far, and the learning rate and omega_t of the last of them."""
-    optimizer = getattr(optimizer, "inner_optimizer", optimizer)
-    t = int(optimizer.iterations.numpy())
-    if t == 0:
-        return 0, 0.0, 0.0
-    rate = optimizer._learning_rate
-    if isinstance(rate, tfwarmup.Warmup):
-        return t, float(rate(t - 1)), float(rate.factor(t - 1))
-    alpha = float(rate(t - 1)) if isinstance(rate, LearningRateSchedule) else float(rate.numpy())
-    omega = float(optimizer.omega(t))
-    is_momentum = t <= getattr(optimizer, "momentum_steps", 0)  # RAdam's first steps are not Adam's: no omega there
-    return t, alpha if is_momentum else alpha * omega, omega

@@ -1,24 +1,40 @@
 """A main in a few lines: flags in, exit code out."""
 
+import functools
 import sys
+from collections.abc import Callable
+from typing import Any
 
 import keras
 from absl import app, flags, logging
 
-from trainers.engine.config import ConfigError, define_flags, read_flags
+from trainers.engine.config import Config, ConfigError, Settings, define_flags, read_flags
 from trainers.engine.data import DataError
 from trainers.engine.run import DivergedError, train
 from trainers.engine.task import Task
 
-BAD_INPUT, DIVERGED = 2, 3
+BAD_INPUT, DIVERGED, STOPPED = 2, 3, 130
 
 
-def run_program(task: Task) -> None:
-    """Defines the task's flags, parses them, trains, and exits: 0 done, 2 bad input, 3 diverged."""
-    define_flags(task.config_class)
+def run_program(config_class: type[Settings], work: Callable[[Any], str]) -> None:
+    """Defines a config's flags, parses them, works, prints what the work returns, and exits.
+
+    Exit codes: 0 done, 2 bad input, 3 diverged, 130 stopped by Ctrl-C.
+    """
+    define_flags(config_class)
     for name in flags.FLAGS.flags_by_module_dict()[define_flags.__module__]:
         flags.FLAGS.register_key_flag_for_module(sys.argv[0], name)  # --help shows what the program itself defines
-    app.run(lambda _: sys.exit(_train(task)), flags_parser=_parse)
+    app.run(lambda _: sys.exit(_exit_code(config_class, work)), flags_parser=_parse)
+
+
+def run_task(task: Task) -> None:
+    """The program that trains a task."""
+    run_program(task.config_class, functools.partial(train_task, task))
+
+
+def train_task(task: Task, config: Config) -> str:
+    """Trains, and returns the final metrics in a line."""
+    return ", ".join(f"{name} {value:.4g}" for name, value in train(task, config).items())
 
 
 def _parse(arguments: list[str]) -> list[str]:
@@ -28,19 +44,20 @@ def _parse(arguments: list[str]) -> list[str]:
         sys.exit(complain(error))
 
 
-def _train(task: Task) -> int:
+def _exit_code(config_class: type[Settings], work: Callable[[Any], str]) -> int:
     logging.set_verbosity(logging.WARNING)  # TensorFlow tells of every reduction it plans
     try:
         if keras.backend.backend() != "tensorflow":
             raise ConfigError(f"The trainers need KERAS_BACKEND=tensorflow. Received: {keras.backend.backend()}")
-        config = read_flags(task.config_class)
-        metrics = train(task, config)
+        print(work(read_flags(config_class)))
     except (ConfigError, DataError) as error:
         return complain(error)
     except DivergedError as error:
         print(f"diverged: {error}", file=sys.stderr)
         return DIVERGED
-    print(", ".join(f"{name} {value:.4g}" for name, value in metrics.items()))
+    except KeyboardInterrupt:
+        print("stopped: the same command goes on from here", file=sys.stderr)
+        return STOPPED
     return 0
 
 

@@ -11,7 +11,7 @@ import keras
 import tensorflow as tf
 
 from trainers.engine.checkpoint import atomic_file
-from trainers.engine.config import Config, ConfigError
+from trainers.engine.config import ConfigError, Settings
 
 PACKAGES = ("tensorflow", "keras", "numpy", "tensorflow-datasets", "keras-hub", "keras-tuner")
 
@@ -19,7 +19,7 @@ PACKAGES = ("tensorflow", "keras", "numpy", "tensorflow-datasets", "keras-hub", 
 class RunFolder:
     """The folder of one run. Only the chief writes."""
 
-    def __init__(self, config: Config, task: str, chief: bool = True) -> None:
+    def __init__(self, config: Settings, task: str, chief: bool = True) -> None:
         self.path = pathlib.Path(config.output_dir)
         self.config, self.task, self.chief = config, task, chief
         self._board: Any = None

@@ -1,24 +1,26 @@
 """A run from its first step to its last, or from wherever it was stopped."""
 
+import bisect
 import dataclasses
 import functools
 import math
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from typing import Any
 
 import keras
 import tensorflow as tf
 from tqdm import tqdm
 
+from tfwarmup.applied import applied_rate
 from trainers.engine.checkpoint import Checkpoints
 from trainers.engine.config import Config, ConfigError
-from trainers.engine.data import Feed
+from trainers.engine.data import Feed, Source
 from trainers.engine.devices import check_divisible, make_strategy, prepare_devices, worker_of
-from trainers.engine.optimizers import applied, make_optimizer
+from trainers.engine.optimizers import make_optimizer
 from trainers.engine.records import RunFolder
 from trainers.engine.step import PATIENCE, Stepper
-from trainers.engine.task import Data, Task
+from trainers.engine.task import Task
 
 
 class DivergedError(Exception):
@@ -33,18 +35,20 @@ class Plan:
     total_steps: int
 
     @classmethod
-    def of(cls, config: Config, data: Data) -> "Plan":
-        steps = data.train.steps_per_epoch(config.batch_size)
+    def of(cls, config: Config, source: Source, feed: Feed) -> "Plan":
+        steps = source.steps_per_epoch(feed)
         if steps == 0:
             raise ConfigError(
-                f"--batch_size must not exceed the {data.train.size} training examples. Received: {config.batch_size}"
+                f"--batch_size must not exceed the {source.size} training examples. Received: {config.batch_size}"
             )
         return cls(steps, config.steps or steps * config.epochs)
 
-    def segments(self, start: int, log_every: int) -> Iterator[tuple[int, int]]:
-        """(first, last) steps between two records, which stand at multiples of `log_every` and at ends of epochs."""
+    def segments(self, start: int, log_every: int, stops: Sequence[int] = ()) -> Iterator[tuple[int, int]]:
+        """(first, last) steps between two records: at multiples of `log_every`, ends of epochs, and further stops."""
         while start < self.total_steps:
             end = min((start // log_every + 1) * log_every, self.total_steps, self.epoch_end(start))
+            following = bisect.bisect_right(stops, start)
+            end = min([end, *stops[following : following + 1]])
             yield start, end
             start = end
 
@@ -55,8 +59,13 @@ class Plan:
         return step % self.steps_per_epoch == 0 or step == self.total_steps
 
 
-def train(task: Task, config: Config) -> dict[str, float]:
+def train(task: Task, config: Config, run_class: type["Run"] | None = None) -> dict[str, float]:
     """Runs a task to its end and returns its final validation metrics.
+
+    Args:
+        task: What to train.
+        config: How.
+        run_class: A `Run` that does more than train.
 
     Raises:
         ConfigError, DataError: before anything is written.
@@ -66,12 +75,18 @@ def train(task: Task, config: Config) -> dict[str, float]:
     strategy = make_strategy(config)
     check_divisible(config, strategy)
     folder = RunFolder(config, task.name, chief=worker_of(config)[1] == 0)
-    run = Run(config, task, strategy, folder)
+    run = (run_class or Run)(config, task, strategy, folder)
+    task.check_folder(folder.path, run.data)
     folder.open()
+    if folder.chief:
+        task.fill_folder(folder.path, config, run.data)
     try:
         metrics = run.to_the_end()
     except DivergedError as error:
         folder.status(f"diverged: {error}")
+        raise
+    except KeyboardInterrupt:
+        folder.status("stopped")
         raise
     except BaseException as error:
         folder.status(f"failed: {type(error).__name__}: {error}")
@@ -86,7 +101,7 @@ class Run:
     def __init__(self, config: Config, task: Task, strategy: tf.distribute.Strategy, folder: RunFolder) -> None:
         self.config, self.task, self.strategy, self.folder = config, task, strategy, folder
         self.data = task.load(config)
-        self.plan = Plan.of(config, self.data)
+        self.plan = Plan.of(config, self.data.train, self._feed(0, training=True))
         keras.utils.set_random_seed(config.seed)
         with strategy.scope():
             self.model = task.build(config, self.data)
@@ -102,30 +117,33 @@ class Run:
         start = self._resume()
         batches = iter(self._distributed(start, training=True))
         with self._progress(start) as progress:
-            for first, last in self.plan.segments(start, self.config.log_every):
+            for first, last in self._segments(start):
                 self._segment(batches, first, last, progress)
         self.folder.save_model(self.model, "last")
         return self.final
 
+    def _segments(self, start: int) -> Iterator[tuple[int, int]]:
+        return self.plan.segments(start, self.config.log_every)
+
     def _segment(self, batches: Any, first: int, last: int, progress: Any) -> None:
         began = time.perf_counter()
-        loss, bad_in_a_row = self.stepper.train(batches, tf.constant(last - first))
+        loss, bad_in_a_row, weight = self.stepper.train(batches, tf.constant(last - first))
         loss = float(loss)
-        seconds = time.perf_counter() - began
+        speed = float(weight) / (time.perf_counter() - began)
         if int(bad_in_a_row) >= PATIENCE[self.config.precision]:
             raise DivergedError(f"the loss was not finite at step {last}")
-        record = self._record(first, last, loss, seconds)
+        record = self._record(last, loss, speed)
         if self.plan.is_epoch_end(last) and self._validates_at(last):
             record |= self._validate()
         self.folder.record(record)
-        progress.update(last - first)
+        progress.update(self._work(first, last))
         progress.set_postfix_str(f"loss {loss:.4g}, rate {record['learning_rate']:.3g}", refresh=False)
         every = self.config.checkpoint_every
-        if self.plan.is_epoch_end(last) or (every and last % every == 0):
+        if last == self.plan.total_steps or (last % every == 0 if every else self.plan.is_epoch_end(last)):
             self._checkpoint(last)
 
-    def _record(self, first: int, last: int, loss: float, seconds: float) -> dict[str, Any]:
-        updates, rate, omega = applied(self.optimizer)
+    def _record(self, last: int, loss: float, speed: float) -> dict[str, Any]:
+        updates, rate, omega = applied_rate(self.optimizer)
         return {
             "step": last,
             "epoch": last / self.plan.steps_per_epoch,
@@ -133,7 +151,7 @@ class Run:
             "loss": loss if math.isfinite(loss) else None,  # float16 may have skipped every step of the interval
             "learning_rate": rate,
             "omega": omega,
-            "examples_per_second": (last - first) * self.config.batch_size / seconds,
+            f"{self.task.unit}_per_second": speed,
         }
 
     def _validates_at(self, step: int) -> bool:
@@ -141,7 +159,7 @@ class Run:
         return epoch % self.config.evaluate_every == 0 or step == self.plan.total_steps
 
     def _validate(self) -> dict[str, float]:
-        batches = -(-self.data.validation.size // self._batch_size(training=False))
+        batches = self.data.validation.evaluation_steps(self._feed(0, training=False))
         means = self.stepper.evaluate(iter(self._validation), tf.constant(batches))
         metrics = self.task.summarize({name: float(value) for name, value in means.items()})
         self.final = {f"val_{name}": value for name, value in metrics.items()}
@@ -170,17 +188,23 @@ class Run:
         return step
 
     def _distributed(self, start: int, training: bool) -> Any:
-        count, worker = worker_of(self.config)
-        replicas = self.strategy.num_replicas_in_sync // count
-        feed = Feed(self._batch_size(training), self.config.seed, start, count, worker, replicas)
-        source = self.data.train if training else self.data.validation
+        source, feed = self.data.train if training else self.data.validation, self._feed(start, training)
         make = source.training if training else source.evaluation
         return self.strategy.distribute_datasets_from_function(lambda _: make(feed))
 
-    def _batch_size(self, training: bool) -> int:
+    def _feed(self, start: int, training: bool) -> Feed:
+        count, worker = worker_of(self.config)
+        replicas = self.strategy.num_replicas_in_sync // count
         # Validation has no micro-batches, and must fit into the same memory.
-        return self.config.batch_size if training else self.config.batch_size // self.config.accumulate
+        parts = self.config.accumulate
+        size, parts = (self.config.batch_size, parts) if training else (self.config.batch_size // parts, 1)
+        return Feed(size, self.config.seed, start, count, worker, replicas, parts)
 
     def _progress(self, start: int) -> Any:
         shown = self.config.progress and self.folder.chief
-        return tqdm(total=self.plan.total_steps, initial=start, unit="step", disable=not shown, desc=self.task.name)
+        total, done = self._work(0, self.plan.total_steps), self._work(0, start)
+        return tqdm(total=total, initial=done, unit="step", disable=not shown, desc=self.task.name)
+
+    def _work(self, first: int, last: int) -> int:
+        """What the progress bar counts between two steps."""
+        return last - first

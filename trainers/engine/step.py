@@ -30,63 +30,74 @@ class Stepper:
         self._sums = [_accumulator(variable) for variable in self._accumulated_variables()]
 
     @tf.function
-    def train(self, iterator: Any, count: Any) -> tuple[Any, Any]:
-        """Takes `count` steps; returns the mean of their finite losses and how many of the last were not finite."""
+    def train(self, iterator: Any, count: Any) -> tuple[Any, Any, Any]:
+        """Takes `count` steps.
+
+        Returns the mean of their finite losses, how many of the last were not finite, and the weight of all examples.
+        """
         total, finite_steps, bad_in_a_row = tf.constant(0.0), tf.constant(0.0), tf.constant(0)
+        total_weight = tf.constant(0.0, tf.float64)
         for _ in tf.range(count):
             tf.autograph.experimental.set_loop_options(parallel_iterations=1)
-            loss = self._step(next(iterator))
+            loss, weight = self._step(next(iterator))
+            total_weight += tf.cast(weight, tf.float64)
             finite = tf.math.is_finite(loss)
             total += tf.where(finite, loss, 0.0)
             finite_steps += tf.cast(finite, tf.float32)
             bad_in_a_row = tf.where(finite, 0, bad_in_a_row + 1)
             self.step.assign_add(1)
-        return total / finite_steps, bad_in_a_row
+        return total / finite_steps, bad_in_a_row, total_weight
 
     @tf.function
     def evaluate(self, iterator: Any, count: Any) -> dict[str, Any]:
         """Weighted means of the loss and the metrics over `count` batches: a whole data set."""
-        sums = dict.fromkeys(("loss", *self.task.metric_names, "weight"), tf.constant(0.0))
+        sums = dict.fromkeys(("loss", *self.task.metric_names, "weight"), tf.constant(0.0, tf.float64))
         for _ in tf.range(count):
             values = self._local(self.strategy.run(self._replica_metrics, args=(next(iterator),)))
-            sums = {name: sums[name] + values[name] for name in sums}
+            sums = {name: sums[name] + tf.cast(values[name], tf.float64) for name in sums}
         return {name: value / sums["weight"] for name, value in sums.items() if name != "weight"}
 
-    def _step(self, batch: Any) -> Any:
+    def _step(self, batch: Any) -> tuple[Any, Any]:
         if self.config.accumulate == 1:
-            return self._local(self.strategy.run(self._whole_batch, args=(batch,)))
-        loss = tf.constant(0.0)
+            local: tuple[Any, Any] = self._local(self.strategy.run(self._whole_batch, args=(batch,)))
+            return local
+        loss, weight = tf.constant(0.0), tf.constant(0.0)
         # The loop stands outside the replicas: inside, nothing in a model could synchronise, batch normalisation least.
         for index in tf.range(self.config.accumulate):
             # One at a time: by default ten micro-batches may be under way, with the memory of ten.
             tf.autograph.experimental.set_loop_options(parallel_iterations=1)
-            loss += self._local(self.strategy.run(self._one_micro_batch, args=(batch, index)))
+            part, weight = self._local(self.strategy.run(self._one_micro_batch, args=(batch, index)))
+            loss += part
         self.strategy.run(self._apply_sums)
-        return loss
+        return loss, weight
 
-    def _whole_batch(self, batch: Any) -> Any:
-        loss, gradients = self._gradients(*self._normalised(batch))
+    def _whole_batch(self, batch: Any) -> tuple[Any, Any]:
+        examples, weight = self._normalised(batch)
+        loss, gradients = self._gradients(*examples)
         self.optimizer.apply(gradients, self.model.trainable_variables)
-        return self._over_replicas(loss)
+        return self._over_replicas(loss), weight
 
-    def _one_micro_batch(self, batch: Any, index: Any) -> Any:
+    def _one_micro_batch(self, batch: Any, index: Any) -> tuple[Any, Any]:
         """Adds the gradients of one micro-batch to the sums of this replica."""
         self._micro_batch = tf.cast(index, tf.int64)
-        parts = tf.nest.map_structure(lambda x: _part(x, index, self.config.accumulate), self._normalised(batch))
+        examples, weight = self._normalised(batch)
+        parts = tf.nest.map_structure(lambda x: _part(x, index, self.config.accumulate), examples)
         loss, gradients = self._gradients(*parts)
         for total, gradient in zip(self._sums, gradients, strict=True):
             total.assign_add(tf.convert_to_tensor(gradient))
-        return self._over_replicas(loss)
+        return self._over_replicas(loss), weight
 
     def _apply_sums(self) -> None:
         self.optimizer.apply([tf.identity(total) for total in self._sums], self.model.trainable_variables)
         for total in self._sums:
             total.assign(tf.zeros_like(total))
 
-    def _normalised(self, batch: Any) -> Any:
-        # The weight is that of the whole batch, not of a micro-batch: a mean of means would be another loss.
+    def _normalised(self, batch: Any) -> tuple[Any, Any]:
+        """The batch with weights that sum to one over all replicas and micro-batches, and their sum before."""
+        # Of the whole batch, not of a micro-batch: a mean of means would be another loss.
         inputs, targets, weights = batch
-        return inputs, targets, weights / self._over_replicas(tf.reduce_sum(weights))
+        total = self._over_replicas(tf.reduce_sum(weights))
+        return (inputs, targets, weights / total), total
 
     def _micro_gradients(self, inputs: Any, targets: Any, weights: Any) -> tuple[Any, list[Any]]:
         with tf.GradientTape() as tape:
@@ -123,8 +134,13 @@ class Stepper:
 
 
 def _part(x: Any, index: Any, count: int) -> Any:
-    """One of `count` equal parts of a batch."""
-    return tf.reshape(x, [count, x.shape[0] // count, *x.shape[1:]])[index]
+    """One of `count` equal parts of a batch; its shape may differ from batch to batch."""
+    rows = tf.shape(x)[0] // count
+    return tf.ensure_shape(x[index * rows : (index + 1) * rows], [_rows(x, count), *x.shape[1:]])
+
+
+def _rows(x: Any, count: int) -> int | None:
+    return None if x.shape[0] is None else x.shape[0] // count
 
 
 def _accumulator(variable: Any) -> tf.Variable:

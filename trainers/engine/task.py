@@ -2,6 +2,7 @@
 
 import abc
 import dataclasses
+import pathlib
 from collections.abc import Mapping
 from typing import Any
 
@@ -29,6 +30,8 @@ class Task(abc.ABC):
     # The validation metric that decides which model is best.
     objective: str
     direction: str = "min"
+    # What the weights of examples count, for the records' speed.
+    unit: str = "examples"
 
     @abc.abstractmethod
     def load(self, config: Any) -> Data:
@@ -49,3 +52,9 @@ class Task(abc.ABC):
     def summarize(self, means: Mapping[str, float]) -> dict[str, float]:
         """The recorded metrics from the averages: a perplexity from a mean loss, say."""
         return dict(means)
+
+    def check_folder(self, folder: pathlib.Path, data: Data) -> None:
+        """Raises a `DataError` if a run in this folder had other data, a vocabulary say."""
+
+    def fill_folder(self, folder: pathlib.Path, config: Any, data: Data) -> None:
+        """Writes what a run is to keep besides its records; what is there already stays."""

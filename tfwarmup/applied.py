@@ -1,0 +1,279 @@
+"""What an optimizer did in its last update: which update it was, at which rate, and how far each parameter moved.
+
+All of it is read from the optimizer's own state, in plain numbers and numpy arrays, so that it is the same on every
+backend and exact whatever ran in between (several steps an execution, skipped steps, accumulated gradients).
+"""
+
+import math
+from collections.abc import Callable
+from typing import Any, NamedTuple
+
+import keras
+import numpy as np
+from keras import ops
+from keras.optimizers.schedules import LearningRateSchedule
+
+from tfwarmup import checks
+from tfwarmup.optimizers import Adam
+from tfwarmup.samples import ParameterSample, checked_sample
+from tfwarmup.schedules import Warmup
+
+
+class Applied(NamedTuple):
+    """The last update's number t = 1, 2, 3, ..., its learning rate, warmup included, and its warmup factor."""
+
+    t: int
+    rate: float
+    omega: float
+
+
+def applied_rate(optimizer: Any, t: int | None = None) -> Applied:
+    """Returns (t, rate, omega) of the last update of any Keras optimizer; (0, 0.0, 0.0) before the first.
+
+    In RAdam's momentum phase the rate is alpha itself and omega is 0: those steps are not Adam's.
+
+    Args:
+        optimizer: Any Keras optimizer with one learning rate, also inside a `LossScaleOptimizer`.
+        t: `updates_made(optimizer)`, if it is known already.
+
+    >>> optimizer = keras.optimizers.Adam(Warmup(1e-3, "linear", period=10))
+    >>> optimizer.apply([ops.ones(2)], [keras.Variable([0.0, 0.0])])
+    >>> applied_rate(optimizer)
+    Applied(t=1, rate=0.0001, omega=0.1)
+    """
+    optimizer = unwrapped(optimizer)
+    _check_one_rate(optimizer)
+    t = updates_made(optimizer) if t is None else t
+    if t == 0:
+        return Applied(0, 0.0, 0.0)
+    rate, own_omega = _scheduled_rate(optimizer, t), _own_omega(optimizer, t)
+    scale = 1.0 if _is_momentum(optimizer, t) else own_omega
+    return Applied(t, rate * scale, own_omega * _scheduled_omega(optimizer, t))
+
+
+def updates_made(optimizer: Any) -> int:
+    """How often the optimizer changed the weights: neither skipped steps nor accumulated micro-batches count."""
+    optimizer = unwrapped(optimizer)
+    return int(ops.convert_to_numpy(optimizer._iterations)) // _micro_batches(optimizer)
+
+
+def unwrapped(optimizer: Any) -> Any:
+    """The optimizer itself, out of its `LossScaleOptimizer`."""
+    while getattr(optimizer, "inner_optimizer", None) is not None:
+        optimizer = optimizer.inner_optimizer
+    return optimizer
+
+
+def update_magnitudes(optimizer: Any, m: Any, v: Any, m_before: Any = None, t: int | None = None) -> np.ndarray:
+    """|update| / alpha of the last update, from the moments after it, by the optimizer's own formula.
+
+    The warmup factor is in it; weight decay is not. alpha is the learning rate without the warmup factor.
+
+    Args:
+        optimizer: Adam, AdamW or Nadam of Keras, or `tfwarmup.Adam` or `tfwarmup.RAdam`; also inside a
+            `LossScaleOptimizer`.
+        m: First moments, an array.
+        v: Second moments of the same parameters: what `second_moments` lists, the maxima for AMSGrad.
+        m_before: The first moments before the update. Nadam needs them, since its update contains the gradient itself.
+        t: `updates_made(optimizer)`, if it is known already.
+
+    >>> optimizer = keras.optimizers.Adam(1e-3, epsilon=0.0)
+    >>> optimizer.apply([ops.ones(1)], [keras.Variable([0.0])])
+    >>> update_magnitudes(optimizer, *(ops.convert_to_numpy(x[0]) for x in moments(optimizer))).round(4)
+    array([1.], dtype=float32)
+    """
+    optimizer = unwrapped(optimizer)
+    formula, t = update_formula(optimizer), updates_made(optimizer) if t is None else t
+    if t == 0:
+        raise ValueError("Update magnitudes need an optimizer that has made an update. Received: iterations=0")
+    m, v = np.asarray(m), np.asarray(v)
+    if m.shape != v.shape:
+        raise ValueError(f"`m` and `v` must have the same shape. Received: {m.shape} and {v.shape}")
+    magnitudes: np.ndarray = np.abs(formula(optimizer, t, m, v, m_before)) * _scheduled_omega(optimizer, t)
+    return magnitudes
+
+
+def moments(optimizer: Any) -> tuple[list[Any], list[Any]]:
+    """The first and second moments of a built Adam-like optimizer, one variable for each of the model's."""
+    optimizer = unwrapped(optimizer)
+    return list(optimizer._momentums), list(optimizer._velocities)
+
+
+def second_moments(optimizer: Any) -> list[Any]:
+    """The second moments that the update divides by: their maxima so far, if the optimizer is AMSGrad."""
+    optimizer = unwrapped(optimizer)
+    return list(optimizer._velocity_hats if getattr(optimizer, "amsgrad", False) else optimizer._velocities)
+
+
+def check_moments(optimizer: Any) -> None:
+    """Refuses an optimizer that has not both of Adam's moments."""
+    optimizer = unwrapped(optimizer)
+    if not isinstance(optimizer, _WITH_MOMENTS):
+        raise ValueError(
+            "Moments need Adam, AdamW, Nadam or Lamb of Keras, or `tfwarmup.Adam` or `tfwarmup.RAdam`. Received: "
+            f"optimizer={type(optimizer).__name__}"
+        )
+
+
+class Moments(NamedTuple):
+    """First and second moments, and the second moments that the update divides by."""
+
+    m: np.ndarray
+    v: np.ndarray
+    divisors: np.ndarray
+
+
+class SampledMoments:
+    """The moments of a sample of parameters, read from the optimizer once an update, whoever asks for them.
+
+    Args:
+        sample, seed: As `ParameterSample` has them.
+    """
+
+    def __init__(self, sample: int | None = None, seed: int = 0) -> None:
+        self.sample, self.seed = checked_sample(sample), checks.integer("seed", seed, least=0)
+        self._optimizer: Any = None
+
+    def prepare(self, model: Any) -> None:
+        """Chooses the parameters of a model whose weights exist."""
+        self._t = -1
+        if self._optimizer is not unwrapped(model.optimizer):
+            self._parameters = ParameterSample(model.trainable_variables, self.sample, self.seed)
+            self._optimizer = None
+
+    def read(self, optimizer: Any, t: int) -> Moments:
+        """The moments after update t, the last one made."""
+        if self._optimizer is None:  # not before the first update: only then has every optimizer its variables
+            self._optimizer = unwrapped(optimizer)
+            self._read = self._parameters.reader(*self._variables())
+        if t != self._t:
+            rows = self._read()
+            self._t, self._values = t, Moments(rows[0], rows[1], rows[-1])
+        return self._values
+
+    def _variables(self) -> list[list[Any]]:
+        optimizer = self._optimizer
+        lists = [*moments(optimizer), *([second_moments(optimizer)] if getattr(optimizer, "amsgrad", False) else [])]
+        places = [optimizer._get_variable_index(variable) for variable in self._parameters.variables]
+        return [[variables[place] for place in places] for variables in lists]
+
+
+# Of the optimizer, t, m, v and the m before the update: the update without its learning rate.
+Formula = Callable[[Any, int, Any, Any, Any], Any]
+
+
+def update_formula(optimizer: Any) -> Formula:
+    """The formula of the optimizer's update without its learning rate; an error if it is not a known one."""
+    optimizer = unwrapped(optimizer)
+    # A subclass with an `update_step` of its own is another optimizer, whatever it inherits from.
+    owner = next((cls for cls in type(optimizer).__mro__ if "update_step" in vars(cls)), None)
+    if owner not in _FORMULAS:
+        raise ValueError(
+            "Update magnitudes need an optimizer whose update is that of Adam, AdamW or Nadam of Keras, or of "
+            f"`tfwarmup.Adam` or `tfwarmup.RAdam`. Received: optimizer={type(optimizer).__name__}"
+        )
+    return _FORMULAS[owner]
+
+
+def needs_gradient(optimizer: Any) -> bool:
+    """Whether the update contains the gradient itself, so that it needs the moments before it as well."""
+    return update_formula(optimizer) is _nadam_update
+
+
+def _paper_adam_update(optimizer: Any, t: int, m: Any, v: Any, _: Any) -> Any:
+    """`tfwarmup.Adam` and `tfwarmup.RAdam`: epsilon after the bias correction, and the warmup inside."""
+    betas = optimizer._betas
+    unbiased = _one_minus_power(betas.first, t)
+    if _is_momentum(optimizer, t):
+        return m / unbiased
+    root = math.sqrt(_one_minus_power(betas.second, t))
+    return m * (_own_omega(optimizer, t) * root / unbiased) / (np.sqrt(v) + optimizer.epsilon * root)
+
+
+def _keras_adam_update(optimizer: Any, t: int, m: Any, v: Any, _: Any) -> Any:
+    """Keras' Adam and AdamW: epsilon before the bias correction."""
+    power_1, power_2 = (_keras_power(optimizer, beta, t) for beta in (optimizer.beta_1, optimizer.beta_2))
+    return m * float(np.sqrt(1 - power_2) / (1 - power_1)) / (np.sqrt(v) + optimizer.epsilon)
+
+
+def _nadam_update(optimizer: Any, t: int, m: Any, v: Any, m_before: Any) -> Any:
+    """Keras' Nadam; the gradient is what the update added to the first moment."""
+    if m_before is None:
+        raise ValueError("The update of Nadam contains the gradient: `m_before` must be given. Received: m_before=None")
+    beta_1 = optimizer.beta_1
+    gradient = (m - m_before * beta_1) / (1 - beta_1)
+    now, later = (beta_1 * (1 - 0.5 * 0.96**step) for step in (t, t + 1))
+    product = float(ops.convert_to_numpy(optimizer._u_product))
+    if product == 1.0:
+        # On JAX, Keras does not count this variable as the optimizer's state, so that `fit` never stores it and every
+        # update starts from 1.
+        product = now
+    m_hat = m * (later / (1 - product * later)) + gradient * ((1 - now) / (1 - product))
+    unbiased = float(1 - _keras_power(optimizer, optimizer.beta_2, t))
+    return m_hat / (np.sqrt(v / unbiased) + optimizer.epsilon)
+
+
+_FORMULAS: dict[type, Formula] = {
+    keras.optimizers.Adam: _keras_adam_update,
+    keras.optimizers.Nadam: _nadam_update,
+    Adam: _paper_adam_update,
+}
+_WITH_MOMENTS = (keras.optimizers.Adam, keras.optimizers.Nadam, keras.optimizers.Lamb, Adam)
+
+
+def _keras_power(optimizer: Any, beta: float, t: int) -> Any:
+    """beta^t rounded as Keras does it, in the variables' precision: in float32 1 - 0.999 is off by 1e-5."""
+    dtype = next(m.dtype for m in optimizer._momentums if m is not None)
+    if dtype in ("float32", "float64"):
+        return np.power(np.dtype(dtype).type(beta), np.dtype(dtype).type(t))
+    power = ops.power(ops.cast(beta, dtype), ops.cast(t, dtype))
+    return np.float32(ops.convert_to_numpy(ops.cast(power, "float32")))
+
+
+def _one_minus_power(beta: float, t: int) -> float:
+    return -math.expm1(t * math.log(beta)) if beta else 1.0
+
+
+def _micro_batches(optimizer: Any) -> int:
+    return int(optimizer.gradient_accumulation_steps or 1)
+
+
+def _last_step(optimizer: Any, t: int) -> int:
+    """The step that Keras handed to the schedule at update t: it counts micro-batches, from 0."""
+    return t * _micro_batches(optimizer) - 1
+
+
+def _scheduled_rate(optimizer: Any, t: int) -> float:
+    """The learning rate of update t as the optimizer got it, a warmup schedule included."""
+    rate = optimizer._learning_rate
+    if isinstance(rate, LearningRateSchedule):
+        rate = rate(_last_step(optimizer, t))
+    elif callable(rate):
+        rate = rate()
+    return float(rate) if isinstance(rate, (int, float)) else float(ops.convert_to_numpy(rate))
+
+
+def _scheduled_omega(optimizer: Any, t: int) -> float:
+    """The warmup factor of update t that came with the learning rate."""
+    omega, rate = 1.0, optimizer._learning_rate
+    while isinstance(rate, Warmup):
+        omega *= float(rate.factor(_last_step(optimizer, t)))
+        rate = rate.learning_rate
+    return omega
+
+
+def _own_omega(optimizer: Any, t: int) -> float:
+    """The warmup factor of update t that the optimizer itself multiplied by."""
+    return float(optimizer.omega(t)) if isinstance(optimizer, Adam) else 1.0
+
+
+def _is_momentum(optimizer: Any, t: int) -> bool:
+    return t <= int(getattr(optimizer, "momentum_steps", 0))
+
+
+def _check_one_rate(optimizer: Any) -> None:
+    if not hasattr(optimizer, "_learning_rate") or hasattr(optimizer, "optimizers"):
+        raise ValueError(
+            "The applied rate needs a Keras optimizer with one learning rate. Received: "
+            f"optimizer={type(optimizer).__name__}"
+        )

@@ -1,0 +1,179 @@
+"""Adam at a local minimum: how large its updates are when the gradient is nothing but noise.
+
+The paper's argument for warmup: even there, where nothing is left to learn, Adam's first updates are six times as large
+as its later ones.
+"""
+
+import dataclasses
+import functools
+import itertools
+import math
+import os
+from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
+from typing import Any
+
+import numpy as np
+
+from tfwarmup import checks, factors
+
+QUANTILES = {"q05": 0.05, "q25": 0.25, "median": 0.5, "q75": 0.75, "q95": 0.95}
+
+# Parameters in a stream of random numbers of their own: the result does not depend on how many threads share the work.
+_STREAM = 8192
+# Iterations whose magnitudes are in memory at a time.
+_BLOCK = 64
+
+
+@dataclasses.dataclass(frozen=True)
+class Magnitudes:
+    """Update magnitudes in units of alpha: quantiles over the parameters and root mean square, at t = 1, 2, 3, ..."""
+
+    t: np.ndarray
+    q05: np.ndarray
+    q25: np.ndarray
+    median: np.ndarray
+    q75: np.ndarray
+    q95: np.ndarray
+    rms: np.ndarray
+
+
+def simulate_updates(
+    parameters: int = 25_000,
+    iterations: int = 1000,
+    *,
+    variance: float = 1e-9,
+    beta_1: float = 0.9,
+    beta_2: float = 0.999,
+    epsilon: float = 0.0,
+    warmup: str = "none",
+    warmup_period: float | None = None,
+    first_steps: str = "momentum",
+    seed: int = 0,
+) -> Magnitudes:
+    """Runs Adam on independent normal gradients of mean zero and returns how large its updates are.
+
+    Args:
+        parameters: How many parameters, each with gradients of its own.
+        iterations: How many updates.
+        variance: Of the gradients. With epsilon = 0, Adam's updates do not depend on it (momentum steps do).
+        beta_1: The discount of the first moment, in [0, 1).
+        beta_2: The discount of the second moment, in (0, 1).
+        epsilon: The paper's epsilon, added after the bias correction.
+        warmup: A name of `tfwarmup.WARMUPS`; "radam" is RAdam itself.
+        warmup_period: The period, for "linear" and "exponential".
+        first_steps: What RAdam does while rho_t <= 4: a name of `tfwarmup.FIRST_STEPS`.
+        seed: The same seed gives the same result.
+
+    >>> magnitudes = simulate_updates(parameters=1000, iterations=200)
+    >>> float(magnitudes.median[0]), round(float(magnitudes.median[-1]), 1)
+    (1.0, 0.2)
+
+    Reference:
+        [Ma and Yarats, 2021](https://arxiv.org/abs/1910.04209), section "High Initial Update Step Magnitudes
+        Necessitate Warmup in Adam"
+    """
+    checks.integer("parameters", parameters, least=1)
+    checks.integer("iterations", iterations, least=1)
+    rule = _UpdateRule(
+        checks.beta_1(beta_1),
+        checks.beta_2(beta_2),
+        checks.not_negative("epsilon", epsilon),
+        math.sqrt(checks.positive("variance", variance)),
+        *_warmup(warmup, beta_2, warmup_period, first_steps),
+    )
+    sizes = _stream_sizes(parameters)
+    seeds = np.random.SeedSequence(seed).spawn(len(sizes))
+    streams = [_Stream(size, np.random.default_rng(own), rule) for size, own in zip(sizes, seeds, strict=True)]
+    rows = np.empty((iterations, len(QUANTILES) + 1))
+    with ThreadPoolExecutor(os.cpu_count()) as pool:
+        for first, block in _blocks(streams, parameters, iterations, pool):
+            rows[first : first + len(block)] = _statistics(block, pool)
+    return Magnitudes(np.arange(1, iterations + 1), *rows.T.copy())
+
+
+@dataclasses.dataclass(frozen=True)
+class _UpdateRule:
+    """Adam in the units of one standard deviation of the gradient, in which only epsilon and momentum know of it."""
+
+    beta_1: float
+    beta_2: float
+    epsilon: float
+    deviation: float
+    omega: Callable[[Any], Any]
+    momentum_steps: int
+
+    def magnitude(self, t: int, m: np.ndarray, v: np.ndarray, out: np.ndarray) -> None:
+        if t <= self.momentum_steps:
+            np.multiply(m, np.float32(self.deviation), out=out)
+        else:
+            np.sqrt(v, out=out)
+            if self.epsilon:
+                out += np.float32(self.epsilon / self.deviation)
+            np.divide(m, out, out=out)
+            out *= np.float32(self.omega(t))
+        np.abs(out, out=out)
+
+
+class _Stream:
+    """Some of the parameters: their gradients, and their moments after the bias correction."""
+
+    def __init__(self, size: int, generator: np.random.Generator, rule: _UpdateRule) -> None:
+        self.generator, self.rule = generator, rule
+        self.m, self.v, self.change = (np.zeros(size, np.float32) for _ in range(3))
+
+    def advance(self, first: int, out: np.ndarray) -> None:
+        """Takes the updates first + 1, first + 2, ...; a row of `out` gets the magnitudes of one."""
+        gradients = self.generator.standard_normal(out.shape, np.float32)
+        for row, gradient in enumerate(gradients):
+            t = first + row + 1
+            self._average(self.m, gradient, _newest_share(self.rule.beta_1, t))
+            self._average(self.v, np.square(gradient, out=gradient), _newest_share(self.rule.beta_2, t))
+            self.rule.magnitude(t, self.m, self.v, out[row])
+
+    def _average(self, average: np.ndarray, value: np.ndarray, share: np.float32) -> None:
+        np.subtract(value, average, out=self.change)
+        self.change *= share
+        average += self.change
+
+
+def _newest_share(beta: float, t: int) -> np.float32:
+    """The weight of the newest value in a bias-corrected moving average: exactly 1 at t = 1."""
+    return np.float32((1 - beta) / (1 - beta**t))
+
+
+def _warmup(name: str, beta_2: float, period: float | None, first_steps: str) -> tuple[Callable[[Any], Any], int]:
+    """omega as a function of t, and the number of momentum steps before it."""
+    if name != "radam":
+        return factors.rule(name).bind(name, beta_2=beta_2, period=period), 0
+    omega = functools.partial(factors.radam, beta_2=beta_2, first_steps=first_steps)
+    omega(1)  # checks the arguments
+    return omega, factors.momentum_steps(beta_2) if first_steps == "momentum" else 0
+
+
+def _stream_sizes(parameters: int) -> list[int]:
+    count = -(-parameters // _STREAM)
+    return [parameters // count + (number < parameters % count) for number in range(count)]
+
+
+def _blocks(
+    streams: list[_Stream], parameters: int, iterations: int, pool: ThreadPoolExecutor
+) -> Iterator[tuple[int, np.ndarray]]:
+    """The magnitudes of a few iterations at a time: numpy works outside Python's lock, so threads share the streams."""
+    edges = np.cumsum([0, *(len(stream.m) for stream in streams)])
+    for first in range(0, iterations, _BLOCK):
+        block = np.empty((min(_BLOCK, iterations - first), parameters), np.float32)
+        parts = (block[:, start:end] for start, end in itertools.pairwise(edges))
+        list(pool.map(_Stream.advance, streams, itertools.repeat(first), parts))
+        yield first, block
+
+
+def _statistics(block: np.ndarray, pool: ThreadPoolExecutor) -> np.ndarray:
+    """Quantiles (interpolated, as `np.quantile` does) and root mean square of every row; sorts the block in place."""
+    list(pool.map(np.ndarray.sort, block))  # sorting has vector instructions, and beats selecting ten positions
+    positions = np.array(list(QUANTILES.values())) * (block.shape[1] - 1)
+    below = np.floor(positions).astype(int)
+    above = np.minimum(below + 1, block.shape[1] - 1)
+    low, high = block[:, below].astype(float), block[:, above]
+    rms = np.sqrt(np.square(block).mean(axis=1, dtype=np.float64))
+    return np.column_stack([low + (high - low) * (positions - below), rms])

@@ -1,0 +1,66 @@
+"""What the paper reads off its figure 1, read off a run's measurements."""
+
+from collections.abc import Mapping, Sequence
+
+import numpy as np
+
+# Columns of equal length: t, and the statistics at t.
+Series = Mapping[str, Sequence[float]]
+
+# An update magnitude has settled when it first comes this near to its later level.
+NEAR = 1.2
+# The iterations that count as the start.
+EARLY = 20
+
+
+def findings(series: Series) -> list[str]:
+    """A line for each of the paper's observations: this run's numbers, then the paper's."""
+    return [_noise(series), _moments(series), _update_sizes(series)]
+
+
+def _noise(series: Series) -> str:
+    lasting = first_lasting(series["t"], [value > 1 for value in series["gradient_cv_median"]])
+    here = "does not stay above 1" if lasting is None else f"stays above 1 from iteration {lasting} on"
+    return f"gradient noise: the median coefficient of variation {here} (paper: about 50)"
+
+
+def _moments(series: Series) -> str:
+    first, early = series["moment_correlation"][0], np.asarray(series["t"]) <= EARLY
+    mean = float(np.nanmean(np.asarray(series["moment_correlation"])[early]))
+    return (
+        f"moments: the correlation of |m| and sqrt(v) is {first:.2f} at first and {mean:.2f} on average to iteration "
+        f"{EARLY} (paper: extremely correlated)"
+    )
+
+
+def _update_sizes(series: Series) -> str:
+    settled, level = settling(series["t"], series["update_median"])
+    return (
+        f"update sizes: the median starts at {series['update_median'][0]:.2f} alpha and settles after {settled} "
+        f"iterations around {level:.2f} alpha (paper: 1, about 100, 0.15)"
+    )
+
+
+def first_lasting(t: Sequence[float], holds: Sequence[bool]) -> float | None:
+    """The first t from which on something holds at every t measured; None if it does not hold at the last.
+
+    >>> first_lasting([1, 2, 4, 8], [True, False, True, True])
+    4
+    """
+    lasting = None
+    for moment, held in zip(reversed(t), reversed(holds), strict=True):
+        if not held:
+            break
+        lasting = moment
+    return lasting
+
+
+def settling(t: Sequence[float], values: Sequence[float]) -> tuple[float, float]:
+    """When falling values first come within a fifth of their later level, and that level: the second half's mean.
+
+    >>> settling([1, 2, 4, 8, 10], [1.0, 0.6, 0.21, 0.19, 0.21])
+    (4, 0.2)
+    """
+    moments, numbers = np.asarray(t), np.asarray(values)
+    level = float(numbers[moments > moments[-1] / 2].mean())
+    return t[int(np.argmax(numbers <= NEAR * level))], level

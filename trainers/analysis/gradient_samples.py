@@ -1,0 +1,127 @@
+"""A sample of the gradient's distribution: k gradients from k batches at the same weights, at a few parameters.
+
+An example's gradient does not depend on the batch it is in. Where the batches draw each example several times, its
+activations and back-propagated errors are computed once, and a batch's gradient at one weight is the mean of
+activation times error over its examples. Where they do not, nothing is to be shared, and the batches take their
+backward passes one after the other in one graph.
+"""
+
+from typing import Any
+
+import keras
+import numpy as np
+import tensorflow as tf
+
+from tfwarmup.samples import ParameterSample
+from trainers.engine.data import ArraySource, Feed, Source
+
+# Sharing costs the work of about four backward passes over every example of the data set.
+SHARING_FACTOR = 4
+
+
+class GradientSamples:
+    """Draws `count` independent batches at a time and returns their gradients at the sampled weights.
+
+    Args:
+        model: A chain of dense layers that ends in logits.
+        sample: Which weights: of the kernels of the dense layers.
+        source: Where the batches come from, in the engine's own order but with a seed of their own.
+        batch_size: Examples in a batch.
+        count: Gradients in a sample.
+        seed: The run's seed.
+        share: Whether to compute each example once; by default where that is the faster way.
+    """
+
+    def __init__(
+        self,
+        model: keras.Model,
+        sample: ParameterSample,
+        source: Source,
+        batch_size: int,
+        count: int,
+        seed: int,
+        share: bool | None = None,
+    ) -> None:
+        self.model, self.sample, self.source, self.batch_size, self.count = model, sample, source, batch_size, count
+        self.seed = -1 - seed  # below zero, where no run has its own
+        in_memory = isinstance(source, ArraySource) and source.augment is None
+        self.shared = in_memory and SHARING_FACTOR * source.size <= count * batch_size if share is None else share
+        self._layers = [layer for layer in model.layers if isinstance(layer, keras.layers.Dense)]
+        self._batches: Any = None
+        if self.shared:
+            self._prepare_sharing()
+
+    def draw(self, number: int) -> np.ndarray:
+        """The sample with this number: an array [count, parameters]. Numbers must not leave gaps once begun."""
+        if self._batches is None:
+            self._batches = iter(self._orders(number) if self.shared else self._examples(number))
+        gradients = self._together(next(self._batches)) if self.shared else self._one_by_one(self._batches)
+        values: np.ndarray = gradients.numpy()
+        return values
+
+    def _feed(self, number: int) -> Feed:
+        return Feed(self.batch_size, self.seed, start_step=number * self.count)
+
+    def _examples(self, number: int) -> tf.data.Dataset:
+        return self.source.training(self._feed(number))
+
+    def _orders(self, number: int) -> tf.data.Dataset:
+        """The indices of a sample's batches, [count, batch_size]."""
+        order = self.source.order(self._feed(number))  # type: ignore[attr-defined]
+        return order.map(lambda indices, *_: indices).batch(self.count).prefetch(1)
+
+    @tf.function
+    def _one_by_one(self, batches: Any) -> Any:
+        gradients = tf.TensorArray(tf.float32, self.count, element_shape=[len(self.sample)])
+        kernels = [layer.kernel for layer in self._layers]
+        for number in tf.range(self.count):
+            images, labels, _ = next(batches)
+            with tf.GradientTape() as tape:
+                loss = tf.reduce_mean(_losses(labels, self.model(images, training=True)))
+            of_batch = self.sample.take(tape.gradient(loss, [kernel.value for kernel in kernels]))
+            gradients = gradients.write(number, of_batch)
+        return gradients.stack()
+
+    def _prepare_sharing(self) -> None:
+        size = self.source.size
+        images, labels, _ = next(iter(self.source.evaluation(Feed(size))))
+        self._labels = labels
+        self._images = tf.reshape(images, [size, -1])
+        shapes = [layer.kernel.shape for layer in self._layers]
+        self._places = [np.divmod(index, shape[1]) for index, shape in zip(self.sample.indices, shapes, strict=True)]
+        # The first layer's activations are the images, and do not change.
+        self._pixels = tf.gather(tf.transpose(self._images), self._places[0][0])
+
+    @tf.function
+    def _together(self, indices: Any) -> Any:
+        # Transposed, an example a column: taking some units then copies whole rows.
+        activations, errors = self._backpropagated()
+        inputs = [self._pixels] + [
+            tf.gather(tf.transpose(x), rows) for x, (rows, _) in zip(activations[1:], self._places[1:], strict=True)
+        ]
+        outputs = [tf.gather(tf.transpose(e), columns) for e, (_, columns) in zip(errors, self._places, strict=True)]
+        of_examples = tf.concat([x * e for x, e in zip(inputs, outputs, strict=True)], axis=0)
+        return tf.matmul(self._membership(indices), of_examples, transpose_b=True) / self.batch_size
+
+    def _membership(self, indices: Any) -> Any:
+        """[count, examples]: how often each batch has each example."""
+        rows = tf.repeat(tf.range(self.count, dtype=indices.dtype), self.batch_size)
+        places = tf.stack([rows, tf.reshape(indices, [-1])], axis=1)
+        ones = tf.ones([self.count * self.batch_size])
+        return tf.scatter_nd(places, ones, tf.constant([self.count, self.source.size], indices.dtype))
+
+    def _backpropagated(self) -> tuple[list[Any], list[Any]]:
+        """The input of every dense layer, and the error at its output before the activation function."""
+        inputs, outputs, x = [], [], self._images
+        with tf.GradientTape(watch_accessed_variables=False) as tape:
+            for layer in self._layers:
+                inputs.append(x)
+                outputs.append(tf.matmul(x, layer.kernel) + layer.bias)
+                tape.watch(outputs[-1])
+                x = layer.activation(outputs[-1])
+            loss = tf.reduce_sum(_losses(self._labels, x))
+        return inputs, tape.gradient(loss, outputs)
+
+
+def _losses(labels: Any, logits: Any) -> Any:
+    return tf.nn.sparse_softmax_cross_entropy_with_logits(labels, logits)
