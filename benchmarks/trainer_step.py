@@ -5,11 +5,13 @@ Command: `python -m benchmarks.trainer_step`.
 
 import argparse
 import contextlib
+import dataclasses
 import io
 import os
 import tempfile
 import time
 import unittest.mock
+from typing import Any
 
 os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "3")
 os.environ["KERAS_BACKEND"] = "tensorflow"
@@ -25,18 +27,27 @@ from trainers.engine.data import ArraySource
 from trainers.engine.records import RunFolder
 from trainers.engine.run import train
 from trainers.engine.task import Data
-from trainers.tasks.image_classification import ImageClassification, ImageConfig
-from trainers.tasks.image_models import build_model
-
-CASES = {
-    # name: model, image shape, classes, examples, batch, steps, rounds, goal
-    "784-200-100-50-10, batch 256": ("mlp", (28, 28, 1), 10, 60_000, 256, 2000, 7, 0.9),
-    "ResNet-50, 224 x 224, batch 8": ("resnet50", (224, 224, 3), 1000, 128, 8, 8, 3, 0.97),
-}
+from trainers.tasks.image_classification import ImageClassification
+from trainers.tasks.language_modeling import LanguageModeling
+from trainers.tasks.text_blocks import TrainingBlocks, ValidationWindows
+from trainers.tasks.vocabulary import END, UNKNOWN, Vocabulary
 
 
-class InMemory(ImageClassification):
-    """The image task on random arrays, so that both loops read the same data from memory."""
+@dataclasses.dataclass(frozen=True)
+class Case:
+    """A task on random data in memory, so that both loops read the same."""
+
+    name: str
+    task: Any
+    values: dict[str, Any]  # of its config
+    examples: Any  # (inputs, targets) for the bare loop
+    steps: int
+    rounds: int
+    goal: float
+
+
+class Images(ImageClassification):
+    """The image task on arrays."""
 
     def __init__(self, images, labels, classes):
         self.images, self.labels, self.classes = images, labels, classes
@@ -47,33 +58,77 @@ class InMemory(ImageClassification):
         return Data(source, ArraySource(self.images[:8], self.labels[:8]), details)
 
 
-def bare_loop(model_name, images, labels, classes, batch, steps):
+class Words(LanguageModeling):
+    """The language model on random words."""
+
+    def __init__(self, text, size):
+        self.text, self.vocabulary = text, Vocabulary([UNKNOWN, END, *map(str, range(size - 2))])
+
+    def load(self, config):
+        details = type("Details", (), {"vocabulary": self.vocabulary})
+        validation = ValidationWindows(self.text[: config.context * 8 + 1], config.context, 0)
+        return Data(TrainingBlocks(self.text, config.context), validation, details)
+
+    def fill_folder(self, folder, config, data):
+        """Nothing: a random text has no baselines."""
+
+
+def images(name, model, shape, classes, examples, batch, steps, rounds, goal):
+    generator = np.random.default_rng(0)
+    pixels = generator.random((examples, *shape), dtype="float32")
+    labels = generator.integers(0, classes, examples)
+    values = {"model": model, "batch_size": batch}
+    return Case(name, Images(pixels, labels, classes), values, (pixels, labels), steps, rounds, goal)
+
+
+def words(name, size, tokens, context, batch, steps, rounds, goal):
+    generator = np.random.default_rng(0)
+    text = (size ** generator.random(tokens + 1) - 1).astype("int32")  # as frequent as Zipf has it
+    cut = np.lib.stride_tricks.sliding_window_view(text, context + 1)[::context]
+    inputs = {"tokens": cut[:, :-1].copy(), "targets": cut[:, 1:].copy()}
+    values = {"batch_size": batch, "context": context, "cutoffs": (2000, 10_000), "factor": 2, "dropout": 0.1}
+    return Case(name, Words(text, size), values, (inputs, inputs["targets"]), steps, rounds, goal)
+
+
+CASES = {
+    "mlp": lambda: images("784-200-100-50-10, batch 256", "mlp", (28, 28, 1), 10, 60_000, 256, 2000, 7, 0.9),
+    "resnet50": lambda: images("ResNet-50, 224 x 224, batch 8", "resnet50", (224, 224, 3), 1000, 128, 8, 8, 3, 0.97),
+    "language": lambda: words(
+        "Transformer 2 x 128, 33,000 words, batch 16 x 128", 33_000, 200_000, 128, 16, 60, 5, 0.95
+    ),
+}
+
+
+def configuration(case, **values):
+    return make_config(case.task.config_class, {**case.values, **values})
+
+
+def bare_loop(case):
     """What one would write by hand: shuffle, batch, and a loop in one graph."""
     keras.utils.set_random_seed(0)
-    model = build_model(model_name, images.shape[1:], classes)
+    config = configuration(case, output_dir="-")
+    model = case.task.build(config, case.task.load(config))
     optimizer = tfwarmup.Adam(1e-3, warmup="untuned_linear")
     optimizer.build(model.trainable_variables)
-    data = tf.data.Dataset.from_tensor_slices((images, labels)).cache()
-    data = data.shuffle(len(labels)).repeat().batch(batch, drop_remainder=True).prefetch(tf.data.AUTOTUNE)
-    iterator = iter(data)
+    data = tf.data.Dataset.from_tensor_slices(case.examples).cache()
+    data = data.shuffle(len(case.examples[1])).repeat().batch(config.batch_size, drop_remainder=True)
+    iterator = iter(data.prefetch(tf.data.AUTOTUNE))
 
     @tf.function
     def loop(count):
         for _ in tf.range(count):
             x, y = next(iterator)
             with tf.GradientTape() as tape:
-                losses = tf.nn.sparse_softmax_cross_entropy_with_logits(y, model(x, training=True))
-                loss = tf.reduce_mean(losses)
+                loss = tf.reduce_mean(case.task.loss(y, model(x, training=True)))
             optimizer.apply(tape.gradient(loss, model.trainable_variables), model.trainable_variables)
 
     loop(tf.constant(2))
-    return lambda: milliseconds(lambda: loop(tf.constant(steps)), 1) / steps
+    return lambda: milliseconds(lambda: loop(tf.constant(case.steps)), 1) / case.steps
 
 
-def trainer(model_name, images, labels, classes, batch, steps):
+def trainer(case):
     """A step of a whole run, all between two records included: ends of epochs, checkpoints, models."""
-    task = InMemory(images, labels, classes)
-    every = max(1, steps // 20)
+    every = max(1, case.steps // 20)
 
     def measure():
         moments = []
@@ -83,13 +138,13 @@ def trainer(model_name, images, labels, classes, batch, steps):
             record(self, values)
             moments.append((time.perf_counter(), values["step"]))
 
-        values = {"model": model_name, "batch_size": batch, "steps": steps + every, "log_every": every}
         with (
             tempfile.TemporaryDirectory() as folder,
             contextlib.redirect_stderr(io.StringIO()),
             unittest.mock.patch.object(RunFolder, "record", timed),
         ):
-            train(task, make_config(ImageConfig, {**values, "output_dir": folder, "checkpoint_every": 0}))
+            values = {"steps": case.steps + every, "log_every": every, "checkpoint_every": 0, "output_dir": folder}
+            train(case.task, configuration(case, **values))
         # The last record waits for the final validation, which the bare loop does not have.
         (start, first), (end, last) = moments[0], moments[-2]
         return (end - start) / (last - first) * 1e3
@@ -99,22 +154,18 @@ def trainer(model_name, images, labels, classes, batch, steps):
 
 def main():
     parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--only", choices=("mlp", "resnet50"), help="one of the two networks")
+    parser.add_argument("--only", choices=tuple(CASES), help="one of the networks")
     only = parser.parse_args().only
-    for name, (model, shape, classes, examples, batch, steps, rounds, goal) in CASES.items():
-        if only not in (None, model):
+    for key, make in CASES.items():
+        if only not in (None, key):
             continue
-        generator = np.random.default_rng(0)
-        images = generator.random((examples, *shape), dtype="float32")
-        labels = generator.integers(0, classes, examples)
-        arguments = (model, images, labels, classes, batch, steps)
-        contenders = {"bare tf.function loop": bare_loop(*arguments), "trainer": trainer(*arguments)}
-        times = interleaved(contenders, rounds)
-        print(name)
+        case = make()
+        times = interleaved({"bare tf.function loop": bare_loop(case), "trainer": trainer(case)}, case.rounds)
+        print(case.name)
         print_medians(times)
         speed = ratio(times, "bare tf.function loop", "trainer")
-        print(f"  steps a second, trainer / bare loop: {speed:.3f}   goal >= {goal}", end="  ")
-        print("reached" if speed >= goal else "MISSED")
+        print(f"  steps a second, trainer / bare loop: {speed:.3f}   goal >= {case.goal}", end="  ")
+        print("reached" if speed >= case.goal else "MISSED")
 
 
 if __name__ == "__main__":

@@ -2,5 +2,6 @@
 
 from trainers.engine.task import Task
 from trainers.tasks.image_classification import ImageClassification
+from trainers.tasks.language_modeling import LanguageModeling
 
-TASKS: dict[str, Task] = {task.name: task for task in (ImageClassification(),)}
+TASKS: dict[str, Task] = {task.name: task for task in (ImageClassification(), LanguageModeling())}

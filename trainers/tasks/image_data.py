@@ -2,9 +2,7 @@
 
 import dataclasses
 import math
-import urllib.error
 import urllib.parse
-import urllib.request
 from typing import Any
 
 import numpy as np
@@ -24,11 +22,11 @@ from trainers.tasks.image_files import (
     photograph,
     read_folder,
 )
+from trainers.tasks.tfds_sets import check_files, prepare, reachable
 
 MEMORY_LIMIT = 2 * 2**30  # bytes of uint8 pixels of both splits
 OPEN_FILES = 16
 RECORDS_A_TURN = 16
-NETWORK_SECONDS = 5
 
 
 @dataclasses.dataclass(frozen=True)
@@ -143,28 +141,11 @@ def _prepare(builder: Any, name: str, download: bool) -> None:
             f"--data_dir={builder.data_dir_root}`, {copy}. {manual and manual + ' '}Received: nothing there"
         )
     urls = list(builder.url_infos or ())
-    # TFDS itself tries for 205 seconds before it gives up.
-    if urls and not manual and not _reachable(urls[0]):
+    if urls and not manual and not reachable(urls[0]):
         host = urllib.parse.urlsplit(urls[0]).netloc
         raise DataError(f"Downloading {name} needs a network, {copy}. Received: no answer from {host}")
-    try:
-        builder.download_and_prepare()
-    # Whatever a set's own script raises; AssertionError if archives that one has to fetch by hand are missing.
-    except Exception as error:
-        reason = f"{type(error).__name__}: {str(error).splitlines()[0] if str(error) else 'no reason given'}"
-        advice = f"{manual} Put them into {builder.data_dir_root}/downloads/manual" if manual else "Try again"
-        raise DataError(f"{name} must be prepared once. {advice}, {copy}. Received: {reason}") from error
-
-
-def _reachable(url: str) -> bool:
-    host = "{0.scheme}://{0.netloc}".format(urllib.parse.urlsplit(url))
-    try:
-        with urllib.request.urlopen(urllib.request.Request(host, method="HEAD"), timeout=NETWORK_SECONDS):
-            return True
-    except urllib.error.HTTPError:
-        return True  # an answer, if not a friendly one
-    except OSError:
-        return False
+    by_hand = f"{manual} Put them into {builder.data_dir_root}/downloads/manual"
+    prepare(builder, name, f"{by_hand if manual else 'Try again'}, {copy}")
 
 
 def _image_and_label(builder: Any) -> tuple[str, str]:
@@ -187,12 +168,7 @@ def _check_split(builder: Any, split: str) -> None:
             "A TFDS set must have images in the splits train and validation or test. "
             f"Received: {builder.info.full_name} with {sorted(splits)}"
         )
-    missing = [path for path in splits[split].filepaths if not path.exists()]
-    if missing:
-        raise DataError(
-            f"Every file of a TFDS set must be there; copy or prepare {builder.data_dir} again. "
-            f"Received: no {missing[0]}, and {len(missing) - 1} more are missing"
-        )
+    check_files(builder, split)
 
 
 def _arrays(builder: Any, split: str, keys: tuple[str, str]) -> Arrays:
@@ -240,7 +216,7 @@ class StreamSource(Source):
         self.size = builder.info.splits[split].num_examples
 
     def training(self, feed: Feed) -> tf.data.Dataset:
-        steps = self.steps_per_epoch(feed.batch_size)
+        steps = self.steps_per_epoch(feed)
         if not steps:
             raise DataError(f"`batch_size` must be at most {self.size}. Received: batch_size={feed.batch_size}")
 
@@ -253,7 +229,7 @@ class StreamSource(Source):
         return serving(self._decoded(epochs.flat_map(epoch_slices), training=True), self.ahead)
 
     def evaluation(self, feed: Feed) -> tf.data.Dataset:
-        batches = -(-self.size // feed.batch_size)
+        batches = self.evaluation_steps(feed)
         # The last batch is filled up from the beginning.
         records = tf.data.TFRecordDataset(self.files).repeat().take(batches * feed.batch_size).enumerate()
         slices = self._slices(records, tf.constant(0, tf.int64), feed)

@@ -1,0 +1,212 @@
+"""The language model as a task: perplexity, baselines, resume, samples, and what is refused."""
+
+import json
+import math
+import shutil
+
+import numpy as np
+import pytest
+
+from tests.trainers.helpers import finish, program, records
+from trainers.engine.config import ConfigError, make_config
+from trainers.engine.data import DataError
+from trainers.engine.run import train
+from trainers.language_modeling import train_or_sample
+from trainers.tasks import TASKS
+from trainers.tasks.language_modeling import LanguageConfig
+
+MODULE = "trainers.language_modeling"
+SMALL = {
+    "dataset": "text",
+    "context": 8,
+    "eval_context": 4,
+    "batch_size": 8,
+    "epochs": 3,
+    "width": 8,
+    "heads": 2,
+    "inner": 16,
+    "layers": 1,
+    "cutoffs": (4, 8),
+    "factor": 2,
+    "dropout": 0.2,
+    "beta_2": 0.9,
+    "learning_rate": 1e-2,
+    "log_every": 10,
+    "checkpoint_every": 10,
+    "progress": False,
+}
+WORDS = ["one", "two", "three", "four", "five", "six", "seven", "eight", "nine", "ten"]
+
+
+@pytest.fixture(scope="module")
+def corpus(tmp_path_factory):
+    """A text in which most words are followed by the next number."""
+    folder = tmp_path_factory.mktemp("corpus")
+    generator = np.random.default_rng(0)
+    for name, lines in (("train.txt", 150), ("valid.txt", 20)):
+        starts = generator.integers(0, 10, lines)
+        text = [" ".join(WORDS[(start + i) % 10] for i in range(generator.integers(4, 12))) for start in starts]
+        (folder / name).write_text("\n".join(text) + "\n")
+    return folder
+
+
+def config(folder, corpus, **options):
+    return make_config(LanguageConfig, {**SMALL, "data_dir": str(corpus), "output_dir": str(folder), **options})
+
+
+@pytest.fixture(scope="module")
+def trained(corpus, tmp_path_factory):
+    folder = tmp_path_factory.mktemp("language") / "run"
+    return folder, train_or_sample(config(folder, corpus, epochs=12))
+
+
+def test_a_run_learns_its_text_and_says_so_beside_the_baselines(trained):
+    folder, said = trained
+    baselines = json.loads((folder / "baselines.json").read_text())
+    last = records(folder)[-1]
+    assert last["val_perplexity"] == pytest.approx(math.exp(last["val_loss"]), rel=1e-12)
+    assert last["val_perplexity"] < baselines["unigram"] / 2
+    assert 1 < baselines["bigram"] < baselines["unigram"] < 13
+    assert said.endswith(f"(unigram {baselines['unigram']:.4g}, bigram {baselines['bigram']:.4g})")
+
+
+def test_the_perplexity_is_that_of_every_token_once(trained, corpus):
+    """By hand, token by token, each from the window that the data give it."""
+    import keras
+    import tensorflow as tf
+
+    from trainers.engine.data import Feed
+
+    folder, _ = trained
+    data = TASKS["language_modeling"].load(config(folder, corpus))
+    model = keras.models.load_model(folder / "last.keras")
+    losses, words = [], []
+    for inputs, targets, _ in data.validation.evaluation(Feed(batch_size=1)):
+        log_prob = model.softmax.log_prob(model.hidden(inputs["tokens"])).numpy()[0]
+        for position, target in enumerate(targets.numpy()[0]):
+            if target >= 0:
+                losses.append(-float(log_prob[position, target]))
+                words.append(target)
+    np.testing.assert_array_equal(words, data.details.validation_tokens)
+    assert records(folder)[-1]["val_loss"] == pytest.approx(np.mean(losses), rel=1e-5)
+    assert isinstance(model(tf.nest.map_structure(lambda x: x, inputs)), tf.Tensor)
+
+
+@pytest.mark.parametrize("options", [{"strategy": "mirrored", "logical_devices": 2}, {"accumulate": 4}])
+def test_replicas_and_micro_batches_train_the_same_model(options, corpus, tmp_path):
+    def final(name, **more):
+        train(TASKS["language_modeling"], config(tmp_path / name, corpus, dropout=0.0, epochs=1, **more))
+        return records(tmp_path / name)[-1]["val_loss"]
+
+    assert final("other", **options) == pytest.approx(final("one"), rel=1e-5)
+
+
+def test_a_stopped_run_ends_bit_identical(corpus, tmp_path, monkeypatch):
+    from trainers.engine.checkpoint import Checkpoints
+
+    task = TASKS["language_modeling"]
+    train(task, config(tmp_path / "whole", corpus))
+    save = Checkpoints.save
+
+    def stop(self, *arguments):
+        save(self, *arguments)
+        raise KeyboardInterrupt
+
+    with monkeypatch.context() as patch:
+        patch.setattr(Checkpoints, "save", stop)
+        with pytest.raises(KeyboardInterrupt):
+            train(task, config(tmp_path / "stopped", corpus))
+    train(task, config(tmp_path / "stopped", corpus))
+    assert records(tmp_path / "stopped") == records(tmp_path / "whole")
+
+
+def test_a_trained_model_continues_a_text(trained):
+    folder, _ = trained
+
+    def sample(**options):
+        values = {"output_dir": str(folder), "sample": "three four", "sample_words": 6, **options}
+        return train_or_sample(make_config(LanguageConfig, values))
+
+    assert sample(temperature=0.0).startswith("three four five")
+    assert sample() == sample()
+    assert len({sample(seed=seed, temperature=2.0) for seed in range(4)}) > 1
+    assert len(sample(sample_words=30).split()) > 20  # beyond the context
+    unheard = sample(sample="words unheard of", temperature=2.0, sample_words=40)
+    assert unheard.startswith("words unheard of ")
+    assert "<unk>" not in unheard
+
+
+def test_sampling_needs_a_trained_model(tmp_path):
+    with pytest.raises(ConfigError, match="--sample needs a trained model in --output_dir. Received: no "):
+        train_or_sample(make_config(LanguageConfig, {"output_dir": str(tmp_path), "sample": "The"}))
+
+
+def test_another_vocabulary_is_refused(trained, corpus, tmp_path):
+    folder = tmp_path / "run"
+    shutil.copytree(trained[0], folder)
+    other = tmp_path / "corpus"
+    shutil.copytree(corpus, other)
+    (other / "train.txt").write_text((corpus / "train.txt").read_text().replace("ten", "zehn"))
+    before = (folder / "status").read_text()
+    document = json.loads((folder / "config.json").read_text())
+    document["config"]["data_dir"] = str(other)
+    (folder / "config.json").write_text(json.dumps(document))
+    with pytest.raises(DataError, match="A model needs the vocabulary that it was trained with"):
+        train(TASKS["language_modeling"], config(folder, other, epochs=12))
+    assert (folder / "status").read_text() == before
+
+
+@pytest.mark.parametrize(
+    ("options", "error", "message"),
+    [
+        ({"cutoffs": (8, 4)}, ConfigError, "increas"),
+        ({"heads": 3}, ConfigError, "heads"),
+        ({"context": 10_000, "eval_context": 0}, DataError, "`context` must be at most the number of tokens"),
+        ({"data_dir": "/nowhere"}, DataError, "/nowhere"),
+        ({"dataset": "novel"}, ConfigError, "--dataset must be one of pydoc, text, wikitext, wikitext103"),
+        ({"temperature": -1.0}, ConfigError, "--temperature must be a number >= 0. Received: -1.0"),
+        ({"sample_words": 0}, ConfigError, "--sample_words must be an integer >= 1. Received: 0"),
+    ],
+)
+def test_bad_input_is_refused_and_nothing_is_written(options, error, message, corpus, tmp_path):
+    with pytest.raises(error, match=message):
+        train_or_sample(config(tmp_path / "run", corpus, **options))
+    assert not (tmp_path / "run").exists()
+
+
+@pytest.mark.slow
+def test_the_embedded_model_beats_counting_words_and_pairs(tmp_path):
+    flags = ["--flagfile=configs/embedded/language_modeling.flags", f"--output_dir={tmp_path}/run"]
+    output, _ = finish(program(MODULE, *flags))
+    baselines = json.loads((tmp_path / "run/baselines.json").read_text())
+    assert records(tmp_path / "run")[-1]["val_perplexity"] < 0.85 * baselines["bigram"] < baselines["unigram"]
+    assert "bigram" in output
+    text, _ = finish(program(MODULE, f"--output_dir={tmp_path}/run", "--sample=The "))
+    assert text.startswith("The ")
+
+
+def write_full_vocabulary(folder, words=267_735):
+    """A text with as many words as WikiText-103 has, the most frequent ones first."""
+    folder.mkdir()
+    frequent = [f"w{number}" for number in range(500)]
+    lines = [
+        " ".join(f"w{n}" for n in range(first, min(first + 1000, words - 2))) for first in range(0, words - 2, 1000)
+    ]
+    (folder / "wiki.train.tokens").write_text("\n".join([*lines, " ".join(frequent), "<unk>"]) + "\n")
+    for name in ("valid", "test"):
+        (folder / f"wiki.{name}.tokens").write_text(" ".join(frequent) + "\n")
+    return folder
+
+
+@pytest.mark.slow
+def test_the_papers_wikitext_experiment_builds_at_full_size_and_takes_steps(tmp_path):
+    text = write_full_vocabulary(tmp_path / "text")
+    flags = ["--dataset=wikitext", f"--data_dir={text}", "--strategy=mirrored", "--logical_devices=2"]
+    small = ["--context=32", "--eval_context=0", "--batch_size=2", "--accumulate=1", "--steps=6", "--log_every=1"]
+    small += ["--checkpoint_every=0", f"--output_dir={tmp_path}/run"]
+    finish(program(MODULE, "--flagfile=configs/paper/wikitext103.flags", *flags, *small))
+    last = records(tmp_path / "run")[-1]
+    assert last["updates"] >= 2
+    assert np.isfinite(last["loss"])
+    stored = json.loads((tmp_path / "run/config.json").read_text())["config"]
+    assert (stored["layers"], stored["width"], stored["cutoffs"]) == (16, 1024, [20_000, 60_000])

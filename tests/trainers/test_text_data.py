@@ -1,0 +1,457 @@
+"""Texts are cut as a function of the step, count a token of validation once, and say what is wrong with their files."""
+
+import contextlib
+import gzip
+import re
+import urllib.error
+from collections import Counter
+from pathlib import Path
+
+import numpy as np
+import pytest
+import tensorflow_datasets as tfds
+
+from trainers.engine.data import DataError, Feed
+from trainers.tasks.text_blocks import IGNORED, TrainingBlocks, ValidationWindows
+from trainers.tasks.text_data import DATASETS, load_text, split_words
+from trainers.tasks.vocabulary import END, UNKNOWN, Vocabulary, number_text
+from trainers.tasks.wikitext103 import ARCHIVE, URLS, Wikitext103, read_prepared
+
+REAL = Path("/work/shared/data")
+TRAIN = " \n = A = \n \n the cat saw the <unk> \n the dog , the cat \n"
+VALID = " \n the cat saw a bird \n"
+
+
+def text_of(tokens):
+    """Numbers from 1 on, after the one that stands before the first."""
+    return np.arange(tokens + 1, dtype=np.int32)
+
+
+def take(dataset, count=-1):
+    return [
+        (inputs["tokens"].numpy(), inputs["targets"].numpy(), targets.numpy(), weights.numpy())
+        for inputs, targets, weights in dataset.take(count)
+    ]
+
+
+def assert_same(batches, others):
+    assert len(batches) == len(others)
+    for batch, other in zip(batches, others, strict=True):
+        for part, other_part in zip(batch, other, strict=True):
+            np.testing.assert_array_equal(part, other_part)
+
+
+def write_wikitext(folder, train=TRAIN, valid=VALID, test=None, suffix=".tokens"):
+    folder.mkdir(parents=True, exist_ok=True)
+    for split, text in (("train", train), ("valid", valid), ("test", test)):
+        if text is not None:
+            (folder / f"wiki.{split}{suffix}").write_text(text)
+    return folder
+
+
+def load(dataset, data_dir=None, context=2, eval_context=0, download=False, vocabulary_size=None):
+    return load_text(dataset, data_dir and str(data_dir), context, eval_context, download, vocabulary_size)
+
+
+def error(*arguments, **options):
+    with pytest.raises(DataError) as caught:
+        load(*arguments, **options)
+    return str(caught.value)
+
+
+# Blocks and windows
+
+
+def test_training_blocks_tile_the_text_and_targets_follow_their_tokens():
+    source = TrainingBlocks(text_of(23), 5)
+    assert source.size == 4
+    [(tokens, targets, same, weights)] = take(source.evaluation(Feed(4)))
+    np.testing.assert_array_equal(tokens, np.arange(20).reshape(4, 5))
+    np.testing.assert_array_equal(targets, tokens + 1)
+    np.testing.assert_array_equal(same, targets)
+    np.testing.assert_array_equal(weights, [5] * 4)
+    assert (tokens.dtype, targets.dtype, weights.dtype) == (np.int32, np.int32, np.float32)
+
+
+def test_shapes_are_known_before_the_data_is():
+    for dataset in (
+        TrainingBlocks(text_of(23), 5).training(Feed(2)),
+        ValidationWindows(text_of(23), 5, 1).evaluation(Feed(2)),
+    ):
+        inputs, targets, weights = dataset.element_spec
+        assert [part.shape for part in (inputs["tokens"], inputs["targets"], targets)] == [(2, 5)] * 3
+        assert weights.shape == (2,)
+
+
+def test_an_epoch_holds_every_block_once_in_an_order_of_its_own():
+    batches = take(TrainingBlocks(text_of(101), 5).training(Feed(4, seed=1)), 10)
+    epochs = np.concatenate([tokens[:, 0] // 5 for tokens, *_ in batches]).reshape(2, 20)
+    assert [sorted(epoch) for epoch in epochs.tolist()] == [list(range(20))] * 2
+    assert epochs[0].tolist() != epochs[1].tolist()
+
+
+@pytest.mark.parametrize(("context", "eval_context"), [(1, 0), (4, 0), (4, 3), (7, 2), (16, 8), (20, 19)])
+def test_every_token_of_validation_counts_once_with_its_context(context, eval_context):
+    for tokens in (context, context + 1, 44):
+        source = ValidationWindows(text_of(tokens), context, eval_context)
+        batches = take(source.evaluation(Feed(5)))
+        inputs, targets, _, weights = (np.concatenate(part)[: source.size] for part in zip(*batches, strict=True))
+        counted = targets != IGNORED
+        np.testing.assert_array_equal(np.sort(targets[counted]), np.arange(1, tokens + 1))
+        np.testing.assert_array_equal(targets[counted], inputs[counted] + 1)
+        np.testing.assert_array_equal(weights, counted.sum(axis=1))
+        assert counted[0].all()
+        assert (weights > 0).all()
+        # Uncounted targets come first, and there are as many as were asked for or, in the last window, more.
+        ignored = context - counted.sum(axis=1)
+        np.testing.assert_array_equal(counted, np.arange(context) >= ignored[:, None])
+        assert (ignored[1:-1] == eval_context).all()
+        assert (ignored[1:] >= eval_context).all()
+        assert inputs[-1, -1] == tokens - 1
+
+
+def test_the_last_batch_of_validation_is_filled_up_with_weight_0():
+    batches = take(ValidationWindows(text_of(23), 5, 2).evaluation(Feed(4)))
+    assert [len(batch[0]) for batch in batches] == [4, 4]
+    np.testing.assert_array_equal(np.concatenate([weights for *_, weights in batches]), [5, 3, 3, 3, 3, 3, 3, 0])
+
+
+@pytest.mark.parametrize(
+    ("source", "method"),
+    [(TrainingBlocks(text_of(83), 5), "training"), (ValidationWindows(text_of(83), 5, 2), "evaluation")],
+)
+def test_workers_and_replicas_tile_the_global_batch(source, method):
+    whole = take(getattr(source, method)(Feed(8)), 2)
+    replicas = take(getattr(source, method)(Feed(8, replicas=2)), 4)
+    joined = [tuple(map(np.concatenate, zip(*replicas[i : i + 2], strict=True))) for i in (0, 2)]
+    assert_same(joined, whole)
+    workers = [take(getattr(source, method)(Feed(8, workers=2, worker=worker)), 2) for worker in range(2)]
+    assert_same([tuple(map(np.concatenate, zip(*parts, strict=True))) for parts in zip(*workers, strict=True)], whole)
+
+
+def test_a_run_that_starts_at_a_step_sees_what_the_whole_run_sees():
+    source = TrainingBlocks(text_of(83), 5)  # four steps an epoch
+    whole = take(source.training(Feed(4, seed=5)), 7)
+    for start in (1, 4, 6):
+        assert_same(take(source.training(Feed(4, seed=5, start_step=start)), 7 - start), whole[start:])
+
+
+# Words
+
+
+def test_words_are_in_order_of_frequency_then_of_appearance():
+    text, vocabulary = number_text([["c", "b", "a", "b"], [], ["c", "d"]])
+    assert vocabulary.words == (END, "c", "b", "a", "d", UNKNOWN)
+    assert vocabulary.decode(text) == [END, "c", "b", "a", "b", END, END, "c", "d", END]
+    assert text.dtype == np.int32
+    np.testing.assert_array_equal(vocabulary.number_lines([["b", "new"]]), [0, 2, 5, 0])
+    np.testing.assert_array_equal(vocabulary.encode(["b", "new", END]), [2, vocabulary.unknown, vocabulary.end])
+
+
+def test_rare_words_are_unknown_and_count_as_such():
+    lines = [["a"] * 5 + ["b"] * 4 + ["c"] * 3 + ["d", "e", UNKNOWN]]
+    assert number_text(lines)[1].words == ("a", "b", "c", UNKNOWN, END, "d", "e")
+    text, vocabulary = number_text(lines, min_count=4)
+    assert vocabulary.words == (UNKNOWN, "a", "b", END)
+    assert Counter(vocabulary.decode(text[1:])) == {UNKNOWN: 6, "a": 5, "b": 4, END: 1}
+    assert number_text(lines, size=3)[1].words == (UNKNOWN, "a", END)
+    assert number_text(lines, size=100)[1].size == 7
+
+
+def test_long_texts_are_numbered_in_parts(monkeypatch):
+    lines = [["b", "a", "b"], ["c"]] * 10
+    text, vocabulary = number_text(lines, size=4)
+    monkeypatch.setattr("trainers.tasks.vocabulary.CHUNK", 7)
+    again, other = number_text(lines, size=4)
+    np.testing.assert_array_equal(again, text)
+    assert other.words == vocabulary.words == (END, "b", UNKNOWN, "a")
+
+
+def test_a_vocabulary_is_saved_whole(tmp_path):
+    vocabulary = Vocabulary(["the", END, "naïve", UNKNOWN, "戦場"])
+    vocabulary.save(tmp_path / "words")
+    assert (tmp_path / "words").read_bytes() == "the\n<eos>\nnaïve\n<unk>\n戦場\n".encode()
+    loaded = Vocabulary.load(tmp_path / "words")
+    assert loaded.words == vocabulary.words
+    assert loaded.fingerprint == vocabulary.fingerprint
+    assert Vocabulary([END, "the", "naïve", UNKNOWN, "戦場"]).fingerprint != vocabulary.fingerprint
+    vocabulary.check_saved(tmp_path / "words")
+
+
+def test_another_vocabulary_than_the_saved_one_is_refused(tmp_path):
+    Vocabulary(["the", END, "a", UNKNOWN]).save(tmp_path / "words")
+    with pytest.raises(DataError, match="with, 4 words in .*words. Received: 4 words, word 2 is 'a' and 'an'"):
+        Vocabulary(["the", END, "an", UNKNOWN]).check_saved(tmp_path / "words")
+    with pytest.raises(DataError, match="Received: 5 words$"):
+        Vocabulary(["the", END, "a", UNKNOWN, "an"]).check_saved(tmp_path / "words")
+
+
+@pytest.mark.parametrize("content", [b"the\n<eos>\n", b"a\na\n<eos>\n<unk>\n", b"\xff\n<eos>\n<unk>\n", None])
+def test_what_is_no_vocabulary_is_refused(tmp_path, content):
+    if content is not None:
+        (tmp_path / "words").write_bytes(content)
+    with pytest.raises(DataError, match="must be a text of one word a line. Received: .*words"):
+        Vocabulary.load(tmp_path / "words")
+
+
+def test_own_text_is_split_into_words_and_marks():
+    assert split_words('  It\'s "so" -- see **print()**... l\u2019été <unk> x_1\t=== \n') == [
+        *("It's", '"', "so", '"', "--", "see", "**", "print", "(", ")", "**", "..."),
+        *("l\u2019été", "<unk>", "x_1", "==="),
+    ]
+
+
+# Texts
+
+
+def test_wikitext_is_words_between_spaces_and_an_end_for_every_line(tmp_path):
+    data = load("wikitext", write_wikitext(tmp_path))
+    assert data.vocabulary.words == (END, "the", "=", "cat", UNKNOWN, "A", "saw", "dog", ",")
+    words = f"{END} = A = {END} {END} the cat saw the <unk> {END} the dog , the cat {END}"
+    assert data.vocabulary.decode(data.train_tokens) == words.split()
+    assert data.vocabulary.decode(data.validation_tokens) == f"{END} the cat saw <unk> <unk> {END}".split()
+    [(tokens, targets, _, _)] = take(data.train.evaluation(Feed(9)))
+    assert tokens[0].tolist() == [data.vocabulary.end, data.vocabulary.end]
+    np.testing.assert_array_equal(targets.ravel(), data.train_tokens)
+    assert (data.train.size, data.validation.size) == (9, 4)
+
+
+@pytest.mark.parametrize("name", ["wiki.{}.tokens", "wiki.{}.tokens.gz", "wiki.{}.raw", "{}.txt", "{}.txt.gz"])
+def test_wikitext_is_found_by_each_of_its_names(tmp_path, name):
+    for split, text in (("train", TRAIN), ("valid", VALID)):
+        content = text.encode()
+        (tmp_path / name.format(split)).write_bytes(gzip.compress(content) if name.endswith(".gz") else content)
+    data = load("wikitext", tmp_path)
+    assert (len(data.train_tokens), len(data.validation_tokens)) == (18, 7)
+    assert data.vocabulary.size == (3 if ".raw" in name else 9)  # raw text has no <unk>: here its rare words become it
+
+
+@pytest.mark.skipif(not (REAL / "wikitext-2").is_dir(), reason="no WikiText-2 here")
+def test_wikitext_2_has_the_published_number_of_tokens_and_types():
+    data = load("wikitext", REAL / "wikitext-2", context=512, eval_context=256)
+    assert (len(data.train_tokens), len(data.validation_tokens), data.vocabulary.size) == (2_088_628, 217_646, 33_278)
+    assert data.vocabulary.words[:5] == ("the", ",", ".", "of", UNKNOWN)
+    assert data.validation.size == 1 + -(-(217_646 - 512) // 256)
+    counts = np.bincount(data.train_tokens)
+    assert (counts[:-1] >= counts[1:]).all()
+    assert counts.min() == 3
+
+
+@pytest.mark.skipif(not (REAL / "wikitext-103").is_dir(), reason="no WikiText-103 here")
+@pytest.mark.parametrize(("split", "tokens"), [("valid", 217_646), ("test", 245_569)])
+def test_wikitext_103_has_the_published_number_of_tokens(tmp_path, split, tokens):
+    write_wikitext(tmp_path, valid=None)
+    (tmp_path / "wiki.valid.tokens.gz").write_bytes((REAL / "wikitext-103" / f"wiki.{split}.tokens.gz").read_bytes())
+    assert len(load("wikitext", tmp_path).validation_tokens) == tokens
+
+
+def test_pydoc_is_the_reference_and_shares_no_paragraph_between_the_splits():
+    data = load("pydoc", context=64, eval_context=32)
+    train, validation = len(data.train_tokens), len(data.validation_tokens)
+    assert 50_000 < train < 1_000_000  # it grows with every Python; 77,452 in 3.11.7
+    assert 0.05 < validation / train < 0.2
+    assert {"the", "statement", "Python", "(", UNKNOWN} <= {*data.vocabulary.words}
+    counts = np.bincount(data.train_tokens, minlength=data.vocabulary.size)
+    assert counts.min() >= 3
+    assert np.mean(data.train_tokens == data.vocabulary.unknown) < 0.05
+    paragraphs = [
+        {
+            words
+            for words in re.split(rf"(?: ?{END}){{2,}} ?", " ".join(data.vocabulary.decode(tokens)))
+            if len(words) > 200
+        }
+        for tokens in (data.train_tokens, data.validation_tokens)
+    ]
+    assert len(paragraphs[1]) > 20
+    assert not paragraphs[0] & paragraphs[1]
+
+
+def test_own_text_has_rare_words_that_become_unknown(tmp_path):
+    (tmp_path / "train.txt").write_text("Yes, yes: no!\n" * 3 + "rare\n")
+    (tmp_path / "valid.txt").write_text("No, yes rare\n")
+    data = load("text", tmp_path)
+    assert data.vocabulary.words == (END, "Yes", ",", "yes", ":", "no", "!", UNKNOWN)
+    assert data.vocabulary.decode(data.validation_tokens) == [UNKNOWN, ",", "yes", UNKNOWN, END]
+    assert load("text", tmp_path, vocabulary_size=4).vocabulary.words == (UNKNOWN, END, "Yes", ",")
+
+
+@pytest.mark.parametrize(
+    ("train", "validation"),
+    [
+        ("train.txt", "valid.txt"),
+        ("train_1.txt", "validation.txt"),
+        ("train/book.txt", "val/book.txt"),
+        ("Train.txt", "Test.txt"),
+    ],
+)
+def test_own_text_is_split_by_name(tmp_path, train, validation):
+    for name, text in ((train, "a\n" * 9), (validation, "a a\n" * 3), ("README.txt", "left out\n"), (".val.txt", "\0")):
+        (tmp_path / name).parent.mkdir(exist_ok=True)
+        (tmp_path / name).write_text(text)
+    data = load("text", tmp_path)
+    assert (len(data.train_tokens), len(data.validation_tokens)) == (18, 9)
+
+
+def test_validation_files_go_before_test_files_and_names_decide_the_order(tmp_path):
+    for name, text in (("train_b", "b\n" * 3), ("train_a", "a\n" * 3), ("test", "a\n" * 9), ("val", "a b\n")):
+        (tmp_path / f"{name}.txt").write_text(text)
+    data = load("text", tmp_path)
+    assert data.vocabulary.decode(data.train_tokens[::2]) == ["a"] * 3 + ["b"] * 3
+    assert len(data.validation_tokens) == 3
+
+
+def test_the_last_tenth_of_every_file_is_held_out_where_names_do_not_split(tmp_path):
+    (tmp_path / "one.txt").write_text("".join(f"{'abc' if i < 18 else 'end'}\n" for i in range(20)))
+    with gzip.open(tmp_path / "two.txt.gz", "wt") as file:
+        file.write("abc\n" * 27 + "end\n" * 3)
+    folder, file = load("text", tmp_path), load("text", tmp_path / "one.txt")
+    assert (len(folder.train_tokens), len(folder.validation_tokens)) == (90, 10)
+    assert folder.vocabulary.words == (END, "abc", UNKNOWN)
+    assert (len(file.train_tokens), len(file.validation_tokens)) == (36, 4)
+    assert folder.vocabulary.decode(folder.validation_tokens[::2]) == [UNKNOWN] * 5
+
+
+def test_a_byte_order_mark_and_windows_line_ends_are_no_words(tmp_path):
+    (tmp_path / "text.txt").write_bytes(b"\xef\xbb\xbf" + b"abc abc\r\n" * 20)
+    data = load("text", tmp_path / "text.txt")
+    assert data.vocabulary.words == ("abc", END, UNKNOWN)
+    assert len(data.train_tokens) == 54
+
+
+# Bad input
+
+
+@pytest.mark.parametrize(
+    ("content", "message"),
+    [
+        (b"", "must not be empty. Received: {path}"),
+        (b" \n\n", "must not be empty. Received: {path}"),
+        (b"ok\nPK\x03\x04\0\0", "must not be a binary file. Received: {path}, a zero byte in line 2"),
+        (b"ok\nd\xe9j\xe0\n", "must be UTF-8. Received: {path}, line 2, byte 0xe9 at position 2"),
+        (None, "must be readable and complete. Received: {path} ("),
+    ],
+)
+@pytest.mark.parametrize(
+    ("dataset", "name"), [("text", "{}.txt"), ("wikitext", "wiki.{}.tokens"), ("wikitext103", "wiki.{}.tokens")]
+)
+@pytest.mark.parametrize("split", ["train", "valid"])
+def test_bad_files_are_named_and_nothing_is_written(tmp_path, content, message, dataset, name, split):
+    for each in ("train", "valid"):
+        (tmp_path / name.format(each)).write_text("good text\n" * 5)
+    path = tmp_path / name.format(split)
+    if content is None:
+        path.unlink()
+        path = path.with_name(f"{path.name}.gz")
+        path.write_bytes(gzip.compress(b"good text\n" * 99)[:-9])
+    else:
+        path.write_bytes(content)
+    before = sorted(tmp_path.iterdir())
+    assert message.format(path=path) in error(dataset, tmp_path)
+    assert sorted(tmp_path.iterdir()) == before
+
+
+def test_a_context_longer_than_a_text_is_refused(tmp_path):
+    write_wikitext(tmp_path)
+    assert load("wikitext", tmp_path, context=7).validation.size == 1
+    assert error("wikitext", tmp_path, context=8) == (
+        "`context` must be at most the number of tokens of the validation text, 7. Received: context=8"
+    )
+    assert "of the training text, 18. Received: context=19" in error("wikitext", tmp_path, context=19)
+
+
+def test_arguments_are_checked():
+    assert error("pydoc", context=0) == "`context` must be > 0. Received: context=0"
+    assert "less than context=4. Received: eval_context=4" in error("pydoc", context=4, eval_context=4)
+    assert "Received: eval_context=-1" in error("pydoc", context=4, eval_context=-1)
+    assert "`vocabulary_size` must be > 2. Received: vocabulary_size=2" in error("pydoc", vocabulary_size=2)
+    assert error("ptb") == f"`dataset` must be one of {', '.join(DATASETS)}. Received: dataset='ptb'"
+
+
+def test_missing_folders_and_files_are_named(tmp_path):
+    for dataset in ("text", "wikitext"):
+        assert f"dataset='{dataset}' needs `data_dir`" in error(dataset)
+        assert error(dataset, tmp_path / "no") == f"`data_dir` must exist. Received: {tmp_path / 'no'}"
+    assert f"at least one .txt or .txt.gz file. Received: {tmp_path}" in error("text", tmp_path)
+    assert f"Received: {tmp_path} without train and valid" in error("wikitext", tmp_path)
+    write_wikitext(tmp_path, train=None)
+    assert f"Received: {tmp_path} without train" in error("wikitext", tmp_path)
+    (tmp_path / "train.txt").write_text("text\n")
+    assert f"must hold val*.txt or test*.txt too. Received: {tmp_path} with ['train.txt']" in error("text", tmp_path)
+
+
+# WikiText-103
+
+
+def test_the_builder_keeps_lines_and_order_over_files(tmp_path):
+    lines = [f" {number} \n" if number % 3 else " \n" for number in range(200)]
+    folder = write_wikitext(tmp_path / "from", "".join(lines), VALID * 2, "\n\n\nlast line without an end")
+    builder = Wikitext103(data_dir=tmp_path / "to", folder=folder)
+    builder.download_and_prepare(download_config=tfds.download.DownloadConfig(num_shards=4))
+    assert len(list((tmp_path / "to" / "wikitext103" / "1.0.0").glob("*train.tfrecord*"))) == 4
+    assert [f"{line}\n" for line in read_prepared(builder, "train")] == lines
+    assert list(read_prepared(builder, "test")) == ["", "", "", "last line without an end"]
+    examples = tfds.load("wikitext103", split="validation", data_dir=tmp_path / "to").as_numpy_iterator()
+    assert [example["text"].decode() for example in examples] == VALID.split("\n")[:-1] * 2
+
+
+def test_wikitext103_is_prepared_from_its_files_and_then_needs_them_no_more(tmp_path):
+    files, set_ = load("wikitext", write_wikitext(tmp_path)), load("wikitext103", tmp_path)
+    for path in tmp_path.glob("wiki.*"):
+        path.unlink()
+    again = load("wikitext103", tmp_path)
+    for data in (set_, again):
+        assert data.vocabulary.words == files.vocabulary.words
+        np.testing.assert_array_equal(data.train_tokens, files.train_tokens)
+        np.testing.assert_array_equal(data.validation_tokens, files.validation_tokens)
+    file = next((tmp_path / "wikitext103").rglob("*train.tfrecord*"))
+    file.write_bytes(file.read_bytes()[:-3])
+    assert "The files of a TFDS set must be complete; prepare" in error("wikitext103", tmp_path)
+    file.write_bytes(b"")
+    assert "must have 5 lines. Received: 0" in error("wikitext103", tmp_path)
+    file.unlink()
+    assert f"Received: no {file}, and 0 more are missing" in error("wikitext103", tmp_path)
+
+
+def test_without_files_and_without_a_network_nothing_is_written(tmp_path, monkeypatch):
+    def no_network(request, timeout):
+        raise urllib.error.URLError("no network")
+
+    monkeypatch.setattr("urllib.request.urlopen", no_network)
+    write_wikitext(tmp_path, train=None)  # as the folder of a validation split alone
+    assert f"must be on disk: pass --download, or unpack {URLS[1]}" in error("wikitext103", tmp_path)
+    assert "needs a network, or unpack" in error("wikitext103", tmp_path, download=True)
+    assert f"to {tmp_path}/wikitext103/1.0.0. Received: no archive" in error("wikitext103", tmp_path, download=True)
+    assert [path.name for path in tmp_path.iterdir()] == ["wiki.valid.tokens"]
+
+
+def test_the_archive_comes_from_the_first_address_that_has_it(tmp_path, monkeypatch):
+    """Up to the download itself, which hands the builder a folder as the archive has it."""
+    asked = []
+
+    def answer(request, timeout):
+        asked.append((request.full_url, request.get_method()))
+        if request.full_url == URLS[0]:
+            raise urllib.error.HTTPError(request.full_url, 403, "Forbidden", None, None)
+        return contextlib.nullcontext()
+
+    def unpacked(manager, url):
+        assert manager._url_infos[url] == ARCHIVE
+        assert url == URLS[1]
+        write_wikitext(tmp_path / "unpacked" / "wikitext-103")
+        return tmp_path / "unpacked"
+
+    monkeypatch.setattr("urllib.request.urlopen", answer)
+    monkeypatch.setattr(tfds.download.DownloadManager, "download_and_extract", unpacked)
+    assert len(load("wikitext103", tmp_path, download=True).train_tokens) == 18
+    assert asked[:2] == [(URLS[0], "HEAD"), (URLS[1], "HEAD")]
+
+
+def test_a_failed_preparation_says_what_to_do(tmp_path, monkeypatch):
+    def broken(manager, url):
+        raise tfds.download.DownloadError("HTTP code: 403\nand more")
+
+    monkeypatch.setattr("urllib.request.urlopen", lambda request, timeout: contextlib.nullcontext())
+    monkeypatch.setattr(tfds.download.DownloadManager, "download_and_extract", broken)
+    message = error("wikitext103", tmp_path, download=True)
+    assert "WikiText-103 must be prepared once. Try again, or unpack" in message
+    assert message.endswith("Received: DownloadError: HTTP code: 403")

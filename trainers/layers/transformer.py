@@ -1,0 +1,281 @@
+"""The parts of a Transformer (Vaswani et al., 2017, https://arxiv.org/abs/1706.03762), as fairseq has them."""
+
+import math
+from collections.abc import Callable
+from typing import Any
+
+import keras
+import tensorflow as tf
+from keras import layers
+
+from trainers.layers import require
+
+# Torch's epsilon; Keras' is 1e-3.
+NORM_EPSILON = 1e-5
+
+# As a score it has no weight, and if all scores are like it, as in a row of padding, there is still no NaN.
+NOT_ATTENDED = -1e9
+
+KeysAndValues = tuple[Any, Any]
+
+
+@keras.saving.register_keras_serializable("trainers")
+class SinusoidalPositions(layers.Layer):
+    """Adds its position to every vector: sines in the first half of the channels, cosines in the second.
+
+    The wavelengths go from 2 pi to 2 pi * `longest`, and no length is too long. It is the form of tensor2tensor and
+    fairseq. keras-hub's layer has other wavelengths, and counts in the dtype it computes in: in bfloat16 there is
+    no 257.
+    """
+
+    def __init__(self, longest: float = 10_000.0, **kwargs: Any) -> None:
+        super().__init__(**kwargs)
+        self.longest = longest
+
+    def build(self, x_shape: Any) -> None:
+        width = x_shape[-1]
+        require(width >= 4 and width % 2 == 0, "`width` of positions must be even and >= 4", width=width)
+
+    def call(self, x: Any, start: Any = 0) -> Any:
+        """`start` is the position of the first vector."""
+        half = x.shape[-1] // 2
+        frequencies = tf.exp(tf.range(half, dtype=tf.float32) * (-math.log(self.longest) / (half - 1)))
+        positions = tf.cast(start + tf.range(tf.shape(x)[1]), tf.float32)
+        angles = positions[:, None] * frequencies
+        return x + tf.cast(tf.concat([tf.sin(angles), tf.cos(angles)], axis=1), x.dtype)
+
+    def compute_output_shape(self, x_shape: Any) -> Any:
+        return x_shape
+
+    def get_config(self) -> dict[str, Any]:
+        config: dict[str, Any] = super().get_config()
+        return config | {"longest": self.longest}
+
+
+@keras.saving.register_keras_serializable("trainers")
+class AttentionXavier(keras.initializers.Initializer):
+    """Xavier's uniform weights for Keras' `MultiHeadAttention`, as fairseq draws them.
+
+    Keras' Glorot takes a kernel of three axes for a convolution's. Queries, keys and values count as one matrix, three
+    times as long as wide.
+    """
+
+    def __init__(self, width: int, heads: int, seed: int | None = None) -> None:
+        self.width, self.heads, self.seed = width, heads, seed
+
+    def __call__(self, shape: Any, dtype: Any = None) -> Any:
+        is_output = tuple(shape) == (self.heads, self.width // self.heads, self.width)
+        bound = math.sqrt(6 / (2 * self.width if is_output else 4 * self.width))
+        return keras.initializers.RandomUniform(-bound, bound, self.seed)(shape, dtype)
+
+    def get_config(self) -> dict[str, Any]:
+        return {"width": self.width, "heads": self.heads, "seed": self.seed}
+
+
+class Attention(layers.MultiHeadAttention):
+    """Keras' attention with a softmax in float32, and a form whose keys and values were computed before.
+
+    Keras' softmax is in float32 too, but with dropout it is in the precision of the layer: in bfloat16 its weights sum
+    to 1 +- 1%.
+    """
+
+    def keys_and_values(self, x: Any) -> KeysAndValues:
+        """Both [batch, heads, positions, width of a head]: so they are multiplied without being moved."""
+        keys, values = (tf.transpose(dense(x), [0, 2, 1, 3]) for dense in (self.key_dense, self.value_dense))
+        return keys, values
+
+    def attend(self, x: Any, keys: Any, values: Any, attention_mask: Any) -> Any:
+        """What `x` finds where the mask, [positions] or [batch, 1, 1, positions], is true; without dropout."""
+        queries = tf.transpose(self.query_dense(x), [0, 2, 1, 3])
+        scores = tf.cast(tf.matmul(queries, keys, transpose_b=True), tf.float32) * self.key_dim**-0.5
+        weights = tf.nn.softmax(tf.where(attention_mask, scores, NOT_ATTENDED))
+        found = tf.matmul(tf.cast(weights, values.dtype), values)
+        return self.output_dense(tf.transpose(found, [0, 2, 1, 3]))
+
+    def _build_attention(self, rank: int) -> None:
+        super()._build_attention(rank)
+        self._softmax = layers.Softmax(axis=-1, dtype="float32")
+
+
+class _Block(layers.Layer):
+    """What the two blocks share: parts, each with dropout, a residual and a normalisation."""
+
+    def __init__(
+        self,
+        width: int,
+        heads: int,
+        inner: int,
+        dropout: float = 0.0,
+        attention_dropout: float = 0.0,
+        activation_dropout: float = 0.0,
+        normalize_first: bool = True,
+        **kwargs: Any,
+    ) -> None:
+        super().__init__(**kwargs)
+        require(width >= 1 and inner >= 1, "`width` and `inner` must be >= 1", width=width, inner=inner)
+        require(heads >= 1 and width % heads == 0, f"`heads` must divide width={width}", heads=heads)
+        rates = {"dropout": dropout, "attention_dropout": attention_dropout, "activation_dropout": activation_dropout}
+        for name, rate in rates.items():
+            require(0 <= rate < 1, f"`{name}` must be in [0, 1)", **{name: rate})
+        self._config: dict[str, Any] = {"width": width, "heads": heads, "inner": inner, **rates}
+        self._config |= {"normalize_first": normalize_first}
+        self.width, self.normalize_first = width, normalize_first
+        dtype = self.dtype_policy
+        self.attention = self._make_attention()
+        self.attention_norm = self._make_norm()
+        self.attention_dropout = layers.Dropout(dropout, dtype=dtype)
+        self.widen = layers.Dense(inner, activation="relu", dtype=dtype)
+        self.activation_dropout = layers.Dropout(activation_dropout, dtype=dtype)
+        self.narrow = layers.Dense(width, dtype=dtype)
+        self.dense_norm = self._make_norm()
+        self.dense_dropout = layers.Dropout(dropout, dtype=dtype)
+
+    def get_config(self) -> dict[str, Any]:
+        config: dict[str, Any] = super().get_config()
+        return config | self._config
+
+    def _make_attention(self) -> Attention:
+        width, heads = self._config["width"], self._config["heads"]
+        return Attention(
+            heads,
+            width // heads,
+            dropout=self._config["attention_dropout"],
+            kernel_initializer=AttentionXavier(width, heads),
+            dtype=self.dtype_policy,
+        )
+
+    def _make_norm(self) -> layers.Layer:
+        return layers.LayerNormalization(epsilon=NORM_EPSILON, dtype=self.dtype_policy)
+
+    def _build_parts(self, x_shape: Any) -> None:
+        require(x_shape[-1] == self.width, f"vectors must be of width={self.width}", shape=x_shape)
+        self.attention.build(x_shape, x_shape)
+        self.attention_norm.build(x_shape)
+        self.widen.build(x_shape)
+        self.narrow.build((*x_shape[:-1], self.widen.units))
+        self.dense_norm.build(x_shape)
+
+    def _residual(
+        self, x: Any, part: Callable[[Any], Any], norm: layers.Layer, dropout: layers.Layer, training: bool | None
+    ) -> Any:
+        y = part(norm(x) if self.normalize_first else x)
+        x = x + dropout(y, training=training)
+        return x if self.normalize_first else norm(x)
+
+    def _dense(self, x: Any, training: bool | None) -> Any:
+        def dense(y: Any) -> Any:
+            return self.narrow(self.activation_dropout(self.widen(y), training=training))
+
+        return self._residual(x, dense, self.dense_norm, self.dense_dropout, training)
+
+
+@keras.saving.register_keras_serializable("trainers")
+class TransformerBlock(_Block):
+    """Self-attention, then two dense layers with a ReLU between; each with dropout, a residual and a normalisation.
+
+    Args:
+        width: Of the vectors.
+        heads: Of the attention; a divisor of `width`.
+        inner: Width between the two dense layers.
+        dropout: Of what is added to the residual.
+        attention_dropout: Of the attention's weights.
+        activation_dropout: After the ReLU.
+        normalize_first: Normalise what goes into the two parts, not what comes out after adding the residual.
+        causal: Attend to no later position.
+    """
+
+    def __init__(self, width: int, heads: int, inner: int, causal: bool = True, **options: Any) -> None:
+        super().__init__(width, heads, inner, **options)
+        self.causal = causal
+        self._config |= {"causal": causal}
+
+    def build(self, x_shape: Any) -> None:
+        self._build_parts(x_shape)
+
+    def call(self, x: Any, attention_mask: Any = None, training: bool | None = None) -> Any:
+        """The mask, [batch, 1 or positions, positions], is true where a position may be attended to."""
+
+        def attend(y: Any) -> Any:
+            options = {"attention_mask": attention_mask, "use_causal_mask": self.causal, "training": training}
+            return self.attention(y, y, **options)
+
+        x = self._residual(x, attend, self.attention_norm, self.attention_dropout, training)
+        return self._dense(x, training)
+
+    def compute_output_shape(self, x_shape: Any) -> Any:
+        return x_shape
+
+
+@keras.saving.register_keras_serializable("trainers")
+class DecoderBlock(_Block):
+    """A causal `TransformerBlock` that also attends, between its two parts, to the vectors of a memory.
+
+    The arguments are those of `TransformerBlock`.
+    """
+
+    def __init__(self, width: int, heads: int, inner: int, **options: Any) -> None:
+        super().__init__(width, heads, inner, **options)
+        self.memory_attention = self._make_attention()
+        self.memory_norm = self._make_norm()
+        self.memory_dropout = layers.Dropout(self._config["dropout"], dtype=self.dtype_policy)
+
+    def build(self, x_shape: Any, memory_shape: Any) -> None:
+        self._build_parts(x_shape)
+        require(memory_shape[-1] == self.width, f"the memory must be of width={self.width}", shape=memory_shape)
+        self.memory_attention.build(x_shape, memory_shape)
+        self.memory_norm.build(x_shape)
+
+    def call(self, x: Any, memory: Any, memory_mask: Any = None, training: bool | None = None) -> Any:
+        """The mask, [batch, 1, positions of the memory], is true where the memory may be attended to."""
+
+        def attend(y: Any) -> Any:
+            return self.attention(y, y, use_causal_mask=True, training=training)
+
+        def attend_to_memory(y: Any) -> Any:
+            return self.memory_attention(y, memory, attention_mask=memory_mask, training=training)
+
+        x = self._residual(x, attend, self.attention_norm, self.attention_dropout, training)
+        x = self._residual(x, attend_to_memory, self.memory_norm, self.memory_dropout, training)
+        return self._dense(x, training)
+
+    def compute_output_shape(self, x_shape: Any, memory_shape: Any) -> Any:
+        return x_shape
+
+    def empty_cache(self, sequences: Any, positions: int) -> KeysAndValues:
+        """Room for the keys and values of so many sequences and positions."""
+        zeros = tf.zeros([sequences, self.attention.num_heads, positions, self.attention.key_dim], self.compute_dtype)
+        return zeros, zeros
+
+    def step(
+        self, x: Any, position: Any, cache: KeysAndValues, memory: KeysAndValues, memory_mask: Any
+    ) -> tuple[Any, KeysAndValues]:
+        """The block at one position of several sequences for each memory, from the keys and values of those before.
+
+        Args:
+            x: The vectors at this position, [batch, sequences, width].
+            position: A number, from 0 on.
+            cache: Keys and values of [batch * sequences, heads, positions, width of a head].
+            memory: What `memory_attention.keys_and_values` made of the memory.
+            memory_mask: [batch, 1, positions of the memory].
+
+        Returns:
+            Vectors like `x`, and the cache with this position in it.
+        """
+        keys, values = cache
+        positions = tf.range(tf.shape(keys)[2])
+
+        def attend(y: Any) -> Any:
+            nonlocal keys, values
+            rows = tf.reshape(y, [-1, 1, self.width])
+            here = (positions == position)[:, None]
+            keys, values = (
+                tf.where(here, new, old) for new, old in zip(self.attention.keys_and_values(rows), cache, strict=True)
+            )
+            return tf.reshape(self.attention.attend(rows, keys, values, positions <= position), tf.shape(y))
+
+        def attend_to_memory(y: Any) -> Any:
+            return self.memory_attention.attend(y, *memory, attention_mask=memory_mask[:, None])
+
+        x = self._residual(x, attend, self.attention_norm, self.attention_dropout, training=False)
+        x = self._residual(x, attend_to_memory, self.memory_norm, self.memory_dropout, training=False)
+        return self._dense(x, training=False), (keys, values)

@@ -1,0 +1,67 @@
+"""What counting alone achieves: unigram and bigram perplexities, to judge a model by."""
+
+import numpy as np
+
+ADDED = 0.1  # to the count of every word, so that none is impossible
+
+
+def unigram_perplexity(train: np.ndarray, validation: np.ndarray, vocabulary_size: int) -> float:
+    """Every token of `validation` by the frequency of its word in `train`."""
+    return perplexity(unigram_probabilities(train, vocabulary_size)[validation])
+
+
+def bigram_perplexity(train: np.ndarray, validation: np.ndarray, vocabulary_size: int, end: int) -> float:
+    """Every token of `validation` by interpolated Kneser-Ney from the token before; `end` stands before the first."""
+    model = KneserNey(np.append(np.int32(end), train), vocabulary_size)
+    return perplexity(model.probabilities(np.append(np.int32(end), validation[:-1]), validation))
+
+
+def perplexity(probabilities: np.ndarray) -> float:
+    return float(np.exp(-np.mean(np.log(probabilities))))
+
+
+def unigram_probabilities(train: np.ndarray, vocabulary_size: int) -> np.ndarray:
+    counts = np.bincount(train, minlength=vocabulary_size) + ADDED
+    return np.asarray(counts / counts.sum())
+
+
+class KneserNey:
+    """Interpolated modified Kneser-Ney smoothing of bigrams (Chen and Goodman, 1999).
+
+    p(w | v) = (c(vw) - d) / c(v) + left(v) p(w), where left(v) is what the discounts d took from v, and p(w), the same
+    one order below, counts not how often w was seen but after how many different words.
+    """
+
+    def __init__(self, text: np.ndarray, vocabulary_size: int) -> None:
+        self.vocabulary_size = vocabulary_size
+        self.pairs, counts = np.unique(self._pairs(text[:-1], text[1:]), return_counts=True)
+        first, second = np.divmod(self.pairs, vocabulary_size)
+        self.below = self._lower_order(np.bincount(second, minlength=vocabulary_size))
+        discounts = _discounts(counts)[np.minimum(counts, 3)]
+        # A word that nothing follows has no counts of its own.
+        total = np.maximum(np.bincount(first, counts, vocabulary_size), 1)
+        self.own = (counts - discounts) / total[first]
+        self.left = 1 - np.bincount(first, self.own, vocabulary_size)
+
+    def probabilities(self, before: np.ndarray, words: np.ndarray) -> np.ndarray:
+        """p(word | before) of each pair."""
+        pairs = self._pairs(before, words)
+        places = np.minimum(np.searchsorted(self.pairs, pairs), len(self.pairs) - 1)
+        own = np.where(self.pairs[places] == pairs, self.own[places], 0)
+        return np.asarray(own + self.left[before] * self.below[words])
+
+    def _lower_order(self, counts: np.ndarray) -> np.ndarray:
+        own = (counts - _discounts(counts)[np.minimum(counts, 3)]) / counts.sum()
+        return np.asarray(own + (1 - own.sum()) / self.vocabulary_size)
+
+    def _pairs(self, first: np.ndarray, second: np.ndarray) -> np.ndarray:
+        return np.asarray(first.astype(np.int64) * self.vocabulary_size + second)
+
+
+def _discounts(counts: np.ndarray) -> np.ndarray:
+    """What to take from things seen never, once, twice, and more often, by how many there are of each."""
+    once, twice, thrice, four = (max(1, int(np.sum(counts == n))) for n in range(1, 5))
+    share = once / (once + 2 * twice)
+    discounts = [0, 1 - 2 * share * twice / once, 2 - 3 * share * thrice / twice, 3 - 4 * share * four / thrice]
+    # In a tiny text the estimates can be anything; these bounds keep every probability above zero.
+    return np.clip(discounts, [0, 0.1, 0.1, 0.1], [0, 0.9, 1.9, 2.9])
