@@ -202,7 +202,7 @@ def write_full_vocabulary(folder, words=267_735):
 def test_the_papers_wikitext_experiment_builds_at_full_size_and_takes_steps(tmp_path):
     text = write_full_vocabulary(tmp_path / "text")
     flags = ["--dataset=wikitext", f"--data_dir={text}", "--strategy=mirrored", "--logical_devices=2"]
-    small = ["--context=32", "--eval_context=0", "--batch_size=2", "--accumulate=1", "--steps=6", "--log_every=1"]
+    small = ["--context=32", "--eval_context=0", "--batch_size=2", "--accumulate=1", "--steps=8", "--log_every=1"]
     small += ["--checkpoint_every=0", f"--output_dir={tmp_path}/run"]
     finish(program(MODULE, "--flagfile=configs/paper/wikitext103.flags", *flags, *small))
     last = records(tmp_path / "run")[-1]
