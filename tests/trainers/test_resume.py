@@ -41,7 +41,11 @@ def kill_and_restart(folder, kills, **options):
 
 
 @pytest.mark.parametrize(
-    "options", [{}, {"precision": "mixed_float16", "strategy": "mirrored", "logical_devices": 2, "bad_row": 3}]
+    "options",
+    [
+        pytest.param({}, marks=pytest.mark.slow),
+        {"precision": "mixed_float16", "strategy": "mirrored", "logical_devices": 2, "bad_row": 3},
+    ],
 )
 def test_a_killed_run_ends_bit_identical(options, tmp_path):
     options = {**OPTIONS, **options}
