@@ -119,7 +119,7 @@ def bare_loop(case):
         for _ in tf.range(count):
             x, y = next(iterator)
             with tf.GradientTape() as tape:
-                loss = tf.reduce_mean(case.task.loss(y, model(x, training=True)))
+                loss = tf.reduce_mean(case.task.loss(config, y, model(x, training=True)))
             optimizer.apply(tape.gradient(loss, model.trainable_variables), model.trainable_variables)
 
     loop(tf.constant(2))

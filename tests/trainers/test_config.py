@@ -7,7 +7,7 @@ import pytest
 
 from tests.trainers.helpers import BASE, ROOT, finish, program, records, run_tiny, status, tiny_flags
 from tests.trainers.tiny import TinyConfig
-from trainers.engine.config import Config, ConfigError, make_config
+from trainers.engine.config import ConfigError, ExamplesConfig, make_config
 from trainers.engine.optimizers import make_rate
 
 
@@ -24,7 +24,8 @@ from trainers.engine.optimizers import make_rate
         ({"learning_rate": -0.1}, "--learning_rate must be a number >= 0. Received: -0.1"),
         ({"batch_size": 0}, "--batch_size must be an integer >= 1. Received: 0"),
         ({"batch_size": 50, "accumulate": 3}, "--batch_size must be a multiple of replicas x --accumulate = 1 x 3"),
-        ({"batch_size": 500}, "--batch_size must not exceed the 200 training examples. Received: 500"),
+        ({"batch_size": 500}, "--batch_size must not exceed what there is to train on, 200 examples. Received: 500"),
+        ({"average": 6}, "--average must be at most the run's 5 checkpoints. Received: 6"),
         ({"checkpoint_every": 5}, "--checkpoint_every must be a multiple of --log_every=2. Received: 5"),
         ({"warmup": "linear"}, "--warmup=linear needs --warmup_period > 0. Received: None"),
         ({"optimizer": "radam", "warmup": "linear", "warmup_period": 9.0}, "--optimizer=radam has its own warmup"),
@@ -93,13 +94,13 @@ def test_every_optimizer_trains(optimizer, tmp_path):
 
 
 def test_step_decay_falls_after_the_last_step_of_its_epoch():
-    config = make_config(Config, {**BASE, "output_dir": "-", "decay": "step", "decay_epochs": [1, 2]})
+    config = make_config(ExamplesConfig, {**BASE, "output_dir": "-", "decay": "step", "decay_epochs": [1, 2]})
     rate = make_rate(config, steps_per_epoch=5, total_steps=20)
     assert [float(rate(step)) for step in (0, 4, 5, 9, 10)] == pytest.approx([1e-2, 1e-2, 1e-3, 1e-3, 1e-4])
 
 
 def test_inverse_square_root_decay_is_what_it_says():
-    config = make_config(Config, {**BASE, "output_dir": "-", "decay": "inverse_sqrt", "decay_period": 100.0})
+    config = make_config(ExamplesConfig, {**BASE, "output_dir": "-", "decay": "inverse_sqrt", "decay_period": 100.0})
     rate = make_rate(config, 5, 20)
     assert [float(rate(step)) for step in (0, 99, 399)] == pytest.approx([1e-2, 1e-2, 5e-3])
     assert float(type(rate).from_config(rate.get_config())(399)) == pytest.approx(5e-3)
@@ -107,7 +108,7 @@ def test_inverse_square_root_decay_is_what_it_says():
 
 def test_help_shows_every_flag_with_its_choices():
     output, _ = finish(program("trainers.image_classification", "--help"), code=1)  # absl's own exit code for help
-    for field in dataclasses.fields(Config):
+    for field in dataclasses.fields(ExamplesConfig):
         assert f"--{field.name}:" in output or f"--[no]{field.name}:" in output
     assert "untuned_linear" in output
 

@@ -9,8 +9,8 @@ SOURCE = ArraySource(np.arange(103).astype("float32"), np.arange(103))
 
 
 def batches(count, **feed):
-    slices = SOURCE.training(Feed(10, seed=3, **feed)).take(count)
-    return [inputs.numpy() for inputs, _, _ in slices]
+    parts = SOURCE.training(Feed(10, seed=3, **feed)).take(count)
+    return [inputs.numpy() for inputs, _, _ in parts]
 
 
 def test_an_epoch_holds_no_example_twice_and_has_an_order_of_its_own():
@@ -29,18 +29,18 @@ def test_another_seed_is_another_order():
     assert list(other) != list(batches(1)[0])
 
 
-def test_replicas_and_workers_share_out_the_same_batch():
+def test_replicas_micro_batches_and_workers_share_out_the_same_batch():
     whole = np.stack(batches(4))
-    replicas = np.stack(batches(8, replicas=2)).reshape(4, 10)
-    np.testing.assert_array_equal(replicas, whole)
+    for feed in ({"replicas": 2}, {"micro_batches": 2}):
+        np.testing.assert_array_equal(np.stack(batches(8, **feed)).reshape(4, 10), whole)
     workers = [np.stack(batches(4, workers=2, worker=worker)) for worker in range(2)]
     np.testing.assert_array_equal(np.concatenate(workers, axis=1), whole)
 
 
 @pytest.mark.parametrize("replicas", [1, 2])
 def test_validation_sees_every_example_once(replicas):
-    slices = list(SOURCE.evaluation(Feed(10, replicas=replicas)))
-    inputs, weights = (np.concatenate([part[i].numpy() for part in slices]) for i in (0, 2))
+    parts = list(SOURCE.evaluation(Feed(10, replicas=replicas)))
+    inputs, weights = (np.concatenate([part[i].numpy() for part in parts]) for i in (0, 2))
     assert len(weights) == 110
     np.testing.assert_array_equal(inputs[weights == 1], np.arange(103))
 

@@ -146,9 +146,10 @@ def test_steps_with_a_cache_equal_the_whole_sequence(normalize_first):
     mask = np.array([[[True, True, True, True]], [[True, True, False, False]]])
     of_each = [np.repeat(array, sequences, axis=0) for array in (memory, mask)]
     whole = block(x.reshape(-1, length, WIDTH), of_each[0], memory_mask=of_each[1]).numpy().reshape(x.shape)
-    cache, of_memory = block.empty_cache(batch * sequences, length + 2), block.memory_attention.keys_and_values(memory)
+    cache, of_memory = block.empty_cache(batch), block.memory_attention.keys_and_values(memory)
     for position in range(length):
-        outputs, cache = block.step(x[:, :, position], position, cache, of_memory, mask)
+        own = np.tile(np.eye(sequences, dtype=bool), (batch, 1, position + 1))
+        outputs, cache = block.step(x[:, :, position], cache, own, of_memory, mask)
         np.testing.assert_allclose(outputs, whole[:, :, position], rtol=1e-5, atol=1e-5)
 
 

@@ -6,14 +6,14 @@ import keras
 import numpy as np
 import tensorflow as tf
 
-from trainers.engine.config import Config, option
+from trainers.engine.config import ExamplesConfig, option
 from trainers.engine.data import ArraySource
 from trainers.engine.program import run_task
 from trainers.engine.task import Data, Task
 
 
 @dataclasses.dataclass(frozen=True)
-class TinyConfig(Config):
+class TinyConfig(ExamplesConfig):
     dropout: float = option(0.0, "Dropout rate.")
     normalise: bool = option(False, "Batch normalisation, synchronised over replicas.")
     bad_row: int = option(-1, "Row of the training data that holds an infinity.")
@@ -45,7 +45,7 @@ class Tiny(Task):
             layers.append(keras.layers.Dropout(config.dropout))
         return keras.Sequential([*layers, keras.layers.Dense(2, dtype="float32")])
 
-    def loss(self, targets, outputs):
+    def loss(self, config, targets, outputs):
         return tf.nn.sparse_softmax_cross_entropy_with_logits(targets, outputs)
 
     def metrics(self, targets, outputs):

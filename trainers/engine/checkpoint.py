@@ -1,11 +1,12 @@
 """Checkpoints that survive a kill at any moment: written aside, then renamed; the newest readable one is used."""
 
+import itertools
 import json
 import logging
 import os
 import pathlib
 import zipfile
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from typing import Any
 
 import numpy as np
@@ -14,10 +15,10 @@ KEEP = 2
 
 
 class Checkpoints:
-    """The checkpoints of one run: `step-N.npz`, the newest two."""
+    """The checkpoints of one run: `step-N.npz`, the newest two, or more if asked."""
 
-    def __init__(self, folder: pathlib.Path) -> None:
-        self.folder = folder
+    def __init__(self, folder: pathlib.Path, keep: int = KEEP) -> None:
+        self.folder, self.keep = folder, max(keep, KEEP)
 
     def save(self, step: int, variables: Sequence[Any], extra: dict[str, Any]) -> None:
         """Writes every variable and a few plain values, whole or not at all."""
@@ -26,23 +27,37 @@ class Checkpoints:
         header = np.frombuffer(json.dumps({"step": step, **extra}).encode(), np.uint8)
         with atomic_file(self.folder / f"step-{step:012d}.npz") as file:
             np.savez(file, header=header, **arrays)  # type: ignore[arg-type]
-        for old in self._newest_first()[KEEP:]:
+        for old in self._newest_first()[self.keep :]:
             old.unlink()
 
     def restore(self, variables: Sequence[Any]) -> dict[str, Any] | None:
         """Loads the newest checkpoint that is whole, says so of one that is not, and returns its plain values."""
-        for path in self._newest_first():
-            try:
-                header, arrays = _read(path)
-            except (OSError, ValueError, KeyError, EOFError, zipfile.BadZipFile) as error:
-                logging.warning("checkpoint %s is damaged (%s): trying the one before it", path, error)
-                continue
+        for path, header, arrays in self._readable():
             if [array.shape for array in arrays] != [tuple(variable.shape) for variable in variables]:
                 raise ValueError(f"A checkpoint must fit the model and the optimizer. Received: {path}")
             for variable, array in zip(variables, arrays, strict=True):
                 variable.assign(array)
             return header
         return None
+
+    def average(self, count: int, variables: Sequence[Any]) -> None:
+        """Loads the mean of the newest `count` checkpoints into variables that every checkpoint begins with."""
+        sums = [np.zeros(variable.shape) for variable in variables]
+        found = 0
+        for _, _, arrays in itertools.islice(self._readable(), count):
+            for total, array in zip(sums, arrays, strict=False):
+                total += array
+            found += 1
+        for variable, total in zip(variables, sums, strict=True):
+            variable.assign((total / found).astype(variable.dtype))
+
+    def _readable(self) -> Iterator[tuple[pathlib.Path, dict[str, Any], list[Any]]]:
+        """The whole checkpoints with what they hold, the newest first; says so of a damaged one."""
+        for path in self._newest_first():
+            try:
+                yield path, *_read(path)
+            except (OSError, ValueError, KeyError, EOFError, zipfile.BadZipFile) as error:
+                logging.warning("checkpoint %s is damaged (%s): trying the one before it", path, error)
 
     def _newest_first(self) -> list[pathlib.Path]:
         return sorted(self.folder.glob("step-*.npz"), reverse=True)

@@ -5,7 +5,7 @@ import json
 import math
 import pathlib
 import typing
-from typing import Any, TypeVar
+from typing import Any, ClassVar, TypeVar
 
 from absl import flags
 
@@ -15,6 +15,7 @@ STRATEGIES = ("auto", "one", "mirrored", "multiworker")
 PRECISIONS = ("float32", "mixed_float16", "mixed_bfloat16")
 OPTIMIZERS = ("adam", "radam", "keras_adam", "keras_nadam", "keras_lamb")
 DECAYS = ("constant", "step", "cosine", "inverse_sqrt")
+AT_LEAST_ONE = ("accumulate", "average", "logical_devices", "log_every", "evaluate_every", "epochs")
 
 
 SettingsT = TypeVar("SettingsT", bound="Settings")
@@ -55,10 +56,12 @@ class Settings:
 class Config(Settings):
     """What every training task has; a task's own config adds its fields."""
 
+    batch_flag: ClassVar[str]  # the field that holds the global batch, in whatever the task counts
+
     epochs: int = option(10, "Passes over the training data.")
     steps: int | None = option(None, "Updates in all, instead of --epochs.")
-    batch_size: int = option(128, "Global batch: examples an update, over all replicas and micro-batches.")
     accumulate: int = option(1, "Micro-batches that a replica's batch is split into; memory follows the micro-batch.")
+    average: int = option(1, "Average the weights of this many last checkpoints at the end: average.keras.")
     strategy: str = option("auto", "Devices; auto is every visible GPU, or one device.", STRATEGIES)
     logical_devices: int = option(1, "Split the CPU into this many devices, to try replicas without GPUs.")
     precision: str = option("float32", "Precision of the layers.", PRECISIONS)
@@ -88,7 +91,7 @@ class Config(Settings):
 
     def validate(self) -> None:
         super().validate()
-        for name in ("batch_size", "accumulate", "logical_devices", "log_every", "evaluate_every", "epochs"):
+        for name in (self.batch_flag, *AT_LEAST_ONE):
             require(getattr(self, name) >= 1, f"--{name} must be an integer >= 1", getattr(self, name))
         require(self.steps is None or self.steps >= 1, "--steps must be an integer >= 1", self.steps)
         require(0 <= self.learning_rate < math.inf, "--learning_rate must be a number >= 0", self.learning_rate)
@@ -116,6 +119,20 @@ class Config(Settings):
     @property
     def resolved_warmup(self) -> str:
         return self.warmup or ("radam" if self.optimizer == "radam" else "untuned_linear")
+
+    @property
+    def global_batch(self) -> int:
+        size: int = getattr(self, self.batch_flag)
+        return size
+
+
+@dataclasses.dataclass(frozen=True)
+class ExamplesConfig(Config):
+    """What every task has whose batches are counted in examples."""
+
+    batch_flag: ClassVar[str] = "batch_size"
+
+    batch_size: int = option(128, "Global batch: examples an update, over all replicas and micro-batches.")
 
 
 def define_flags(config_class: type[Settings]) -> None:

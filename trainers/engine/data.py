@@ -1,7 +1,7 @@
 """Data as a pure function of the global step, so that a run can start at any step and two runs see the same batches.
 
 Step s belongs to epoch s // steps_per_epoch. Every epoch has an order of its own, drawn statelessly from the seed and
-the epoch, and drops its last partial batch. A replica reads its own rows of the global batch.
+the epoch, and drops its last partial batch. A replica reads its own micro-batches of the global batch.
 """
 
 import abc
@@ -17,30 +17,34 @@ class DataError(ValueError):
 
 @dataclasses.dataclass(frozen=True)
 class Feed:
-    """Which rows of which batches a worker reads.
+    """Which micro-batches a worker reads.
 
-    A global batch is cut into `workers * replicas` equal slices, worker by worker. A worker's data set yields
-    `replicas` elements a step, one slice each, in the order of its replicas.
+    A global batch is cut into `workers * replicas * micro_batches` equal ones, worker by worker. A worker's data set
+    yields `parts` of them a step: the first of each of its replicas, in their order, then the second of each, ...
     """
 
-    batch_size: int  # of the global batch
+    batch_size: int  # of the global batch, in whatever the source counts
     seed: int = 0
     start_step: int = 0
     workers: int = 1
     worker: int = 0
     replicas: int = 1  # of this worker
-    micro_batches: int = 1  # that a slice is cut into
+    micro_batches: int = 1  # of a replica
 
     @property
-    def slice_size(self) -> int:
-        return self.batch_size // (self.workers * self.replicas)
+    def parts(self) -> int:
+        return self.replicas * self.micro_batches
+
+    @property
+    def micro_size(self) -> int:
+        return self.batch_size // (self.workers * self.parts)
 
 
 class Source(abc.ABC):
-    """A data set that knows its size and serves `(inputs, targets, weights)` slices of batches."""
+    """A data set that knows its size and serves micro-batches `(inputs, targets, weights)`."""
 
     size: int
-    ahead: int = 8  # slices to prepare in advance; fewer where a slice is large
+    ahead: int = 8  # micro-batches to prepare in advance; fewer where one is large
 
     def steps_per_epoch(self, feed: Feed) -> int:
         return self.size // feed.batch_size
@@ -50,7 +54,7 @@ class Source(abc.ABC):
 
     @abc.abstractmethod
     def training(self, feed: Feed) -> tf.data.Dataset:
-        """Endless slices, shuffled and augmented, from `feed.start_step` on; a weight is what an example counts."""
+        """Endless and shuffled, augmented if need be, from `feed.start_step` on; a weight is what an example counts."""
 
     @abc.abstractmethod
     def evaluation(self, feed: Feed) -> tf.data.Dataset:
@@ -61,8 +65,8 @@ class IndexedSource(Source):
     """A source with random access: its batches are made from indices."""
 
     @abc.abstractmethod
-    def load(self, slices: tf.data.Dataset, training: bool) -> tf.data.Dataset:
-        """Turns slices of `(indices [n], seeds [n, 2], weights [n])` into slices of `(inputs, targets, weights)`.
+    def load(self, parts: tf.data.Dataset, training: bool) -> tf.data.Dataset:
+        """Turns micro-batches of `(indices [n], seeds [n, 2], weights [n])` into ones of `(inputs, targets, weights)`.
 
         A seed belongs to one example of one epoch, and is all the randomness that its augmentation may use.
         """
@@ -71,10 +75,10 @@ class IndexedSource(Source):
         return serving(self.load(self.order(feed), training=True), self.ahead)
 
     def order(self, feed: Feed) -> tf.data.Dataset:
-        """Endless slices of what `load` turns into examples: the order of training."""
+        """Endless micro-batches of what `load` turns into examples: the order of training."""
         steps = self.steps_per_epoch(feed)
 
-        def epoch_slices(epoch: tf.Tensor) -> tf.data.Dataset:
+        def epoch_parts(epoch: tf.Tensor) -> tf.data.Dataset:
             # A permutation is drawn once an epoch, not once a step.
             order = tf.random.experimental.stateless_shuffle(tf.range(self.size, dtype=tf.int64), [feed.seed, epoch])
             first = tf.where(epoch == feed.start_step // steps, feed.start_step % steps, 0)
@@ -83,19 +87,19 @@ class IndexedSource(Source):
             )
 
         epochs = tf.data.Dataset.range(feed.start_step // steps, tf.int32.max)
-        return _per_replica(epochs.flat_map(epoch_slices), feed)
+        return _one_by_one(epochs.flat_map(epoch_parts), feed)
 
     def evaluation(self, feed: Feed) -> tf.data.Dataset:
         batches = self.evaluation_steps(feed)
         order = tf.range(batches * feed.batch_size, dtype=tf.int64)
         epoch = tf.constant(0, tf.int64)
         rows = tf.data.Dataset.range(batches).map(lambda step: self._rows(order, epoch, step, feed))
-        return serving(self.load(_per_replica(rows, feed), training=False), self.ahead)
+        return serving(self.load(_one_by_one(rows, feed), training=False), self.ahead)
 
     def _rows(self, order: tf.Tensor, epoch: tf.Tensor, step: tf.Tensor, feed: Feed) -> tuple[tf.Tensor, ...]:
-        """This worker's rows of a global batch, as [replicas, slice_size] indices, seeds and weights."""
-        shape = [feed.replicas, feed.slice_size]
-        count = feed.replicas * feed.slice_size
+        """This worker's rows of a global batch, as [parts, micro_size] indices, seeds and weights."""
+        shape = [feed.parts, feed.micro_size]
+        count = feed.parts * feed.micro_size
         first = step * feed.batch_size + feed.worker * count
         positions = order[first : first + count]
         weights = tf.cast(positions < self.size, tf.float32)
@@ -108,13 +112,13 @@ class IndexedSource(Source):
 
 
 class ArraySource(IndexedSource):
-    """Arrays in memory; `augment(inputs, seeds)` works on whole slices."""
+    """Arrays in memory; `augment(inputs, seeds)` works on whole micro-batches."""
 
     def __init__(self, inputs: Any, targets: Any, augment: Any = None) -> None:
         self.inputs, self.targets, self.augment = inputs, targets, augment
         self.size = len(targets)
 
-    def load(self, slices: tf.data.Dataset, training: bool) -> tf.data.Dataset:
+    def load(self, parts: tf.data.Dataset, training: bool) -> tf.data.Dataset:
         inputs, targets = tf.constant(self.inputs), tf.constant(self.targets)
 
         def gather(indices: tf.Tensor, seeds: tf.Tensor, weights: tf.Tensor) -> Any:
@@ -123,7 +127,7 @@ class ArraySource(IndexedSource):
                 rows = self.augment(rows, seeds)
             return rows, tf.gather(targets, indices), weights
 
-        return slices.map(gather)
+        return parts.map(gather)
 
 
 def example_seed(seed: int, epoch: tf.Tensor) -> tf.Tensor:
@@ -140,7 +144,7 @@ def serving(dataset: tf.data.Dataset, ahead: int) -> tf.data.Dataset:
     return dataset.with_options(options).prefetch(ahead)
 
 
-def _per_replica(rows: tf.data.Dataset, feed: Feed) -> tf.data.Dataset:
-    if feed.replicas > 1:
+def _one_by_one(rows: tf.data.Dataset, feed: Feed) -> tf.data.Dataset:
+    if feed.parts > 1:
         return rows.unbatch()
-    return rows.map(lambda *parts: tuple(tf.squeeze(part, 0) for part in parts))
+    return rows.map(lambda *values: tuple(tf.squeeze(value, 0) for value in values))

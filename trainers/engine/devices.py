@@ -49,8 +49,8 @@ def worker_of(config: Config) -> tuple[int, int]:
 def check_divisible(config: Config, strategy: tf.distribute.Strategy) -> None:
     """A batch must split evenly into replicas and micro-batches."""
     replicas = strategy.num_replicas_in_sync
-    if config.batch_size % (replicas * config.accumulate):
+    if config.global_batch % (replicas * config.accumulate):
         raise ConfigError(
-            f"--batch_size must be a multiple of replicas x --accumulate = {replicas} x {config.accumulate}. "
-            f"Received: {config.batch_size}"
+            f"--{config.batch_flag} must be a multiple of replicas x --accumulate = {replicas} x {config.accumulate}. "
+            f"Received: {config.global_batch}"
         )

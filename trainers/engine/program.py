@@ -33,8 +33,12 @@ def run_task(task: Task) -> None:
 
 
 def train_task(task: Task, config: Config) -> str:
-    """Trains, and returns the final metrics in a line."""
-    return ", ".join(f"{name} {value:.4g}" for name, value in train(task, config).items())
+    """Trains, and returns the results in a line."""
+    return ", ".join(f"{name} {readable(value)}" for name, value in train(task, config).items())
+
+
+def readable(value: Any) -> str:
+    return f"{value:.4g}" if isinstance(value, float) else str(value)
 
 
 def _parse(arguments: list[str]) -> list[str]:

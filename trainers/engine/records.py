@@ -37,14 +37,13 @@ class RunFolder:
             "git_revision": _git_revision(),
         }
         if not (self.path / "config.json").exists():
-            self._write("config.json", json.dumps(document, indent=2) + "\n")
+            self.write("config.json", json.dumps(document, indent=2) + "\n")
         self.status("running")
 
     def status(self, text: str) -> None:
-        if self.chief:
-            self._write("status", text.replace("\n", " ") + "\n")
-            if self._board is not None:
-                self._board.flush()
+        self.write("status", text.replace("\n", " ") + "\n")
+        if self._board is not None:
+            self._board.flush()
 
     def record(self, values: Mapping[str, Any]) -> None:
         """Appends a line to metrics.jsonl, and the same numbers to TensorBoard."""
@@ -71,7 +70,7 @@ class RunFolder:
                     kept.append(line + "\n")
             except (ValueError, KeyError):
                 break
-        self._write("metrics.jsonl", "".join(kept))
+        self.write("metrics.jsonl", "".join(kept))
 
     def save_model(self, model: keras.Model, name: str) -> None:
         """Saves `name`.keras, whole or not at all: Keras' own save can be cut short."""
@@ -80,6 +79,16 @@ class RunFolder:
         temporary = self.path / f".{name}.tmp.keras"
         model.save(temporary)
         temporary.replace(self.path / f"{name}.keras")
+
+    def write_results(self, results: Mapping[str, Any]) -> None:
+        """Writes results.json: what the whole run led to."""
+        self.write("results.json", json.dumps(results, indent=2) + "\n")
+
+    def write(self, name: str, text: str) -> None:
+        """Writes a file of the folder, whole or not at all."""
+        if self.chief:
+            with atomic_file(self.path / name) as file:
+                file.write(text.encode())
 
     def _check_owner(self) -> None:
         stored = self.path / "config.json"
@@ -94,10 +103,6 @@ class RunFolder:
                 "--output_dir must be new or hold this very run. Received: "
                 f"{self.path}, whose run has {name}={theirs.get(name)!r}, not {ours[name]!r}"
             )
-
-    def _write(self, name: str, text: str) -> None:
-        with atomic_file(self.path / name) as file:
-            file.write(text.encode())
 
 
 def _versions() -> dict[str, str]:

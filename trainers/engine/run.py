@@ -14,7 +14,7 @@ from tqdm import tqdm
 
 from tfwarmup.applied import applied_rate
 from trainers.engine.checkpoint import Checkpoints
-from trainers.engine.config import Config, ConfigError
+from trainers.engine.config import Config, ConfigError, require
 from trainers.engine.data import Feed, Source
 from trainers.engine.devices import check_divisible, make_strategy, prepare_devices, worker_of
 from trainers.engine.optimizers import make_optimizer
@@ -39,7 +39,8 @@ class Plan:
         steps = source.steps_per_epoch(feed)
         if steps == 0:
             raise ConfigError(
-                f"--batch_size must not exceed the {source.size} training examples. Received: {config.batch_size}"
+                f"--{config.batch_flag} must not exceed what there is to train on, {source.size} examples. "
+                f"Received: {config.global_batch}"
             )
         return cls(steps, config.steps or steps * config.epochs)
 
@@ -58,9 +59,13 @@ class Plan:
     def is_epoch_end(self, step: int) -> bool:
         return step % self.steps_per_epoch == 0 or step == self.total_steps
 
+    def checkpoints(self, every: int) -> int:
+        """How many checkpoints the run writes: one every so many steps, or every epoch, and one at its end."""
+        return -(-self.total_steps // (every or self.steps_per_epoch))
 
-def train(task: Task, config: Config, run_class: type["Run"] | None = None) -> dict[str, float]:
-    """Runs a task to its end and returns its final validation metrics.
+
+def train(task: Task, config: Config, run_class: type["Run"] | None = None) -> dict[str, Any]:
+    """Runs a task to its end and returns its results: the final validation metrics, and what the task concludes.
 
     Args:
         task: What to train.
@@ -81,7 +86,7 @@ def train(task: Task, config: Config, run_class: type["Run"] | None = None) -> d
     if folder.chief:
         task.fill_folder(folder.path, config, run.data)
     try:
-        metrics = run.to_the_end()
+        results = run.to_the_end()
     except DivergedError as error:
         folder.status(f"diverged: {error}")
         raise
@@ -91,8 +96,9 @@ def train(task: Task, config: Config, run_class: type["Run"] | None = None) -> d
     except BaseException as error:
         folder.status(f"failed: {type(error).__name__}: {error}")
         raise
+    folder.write_results(results)
     folder.status("done")
-    return metrics
+    return results
 
 
 class Run:
@@ -102,25 +108,34 @@ class Run:
         self.config, self.task, self.strategy, self.folder = config, task, strategy, folder
         self.data = task.load(config)
         self.plan = Plan.of(config, self.data.train, self._feed(0, training=True))
+        checkpoints = self.plan.checkpoints(config.checkpoint_every)
+        require(
+            config.average <= checkpoints,
+            f"--average must be at most the run's {checkpoints} checkpoints",
+            config.average,
+        )
         keras.utils.set_random_seed(config.seed)
         with strategy.scope():
             self.model = task.build(config, self.data)
             self.optimizer = make_optimizer(config, self.plan.steps_per_epoch, self.plan.total_steps)
             self.optimizer.build(self.model.trainable_variables)
             self.stepper = Stepper(config, task, self.model, self.optimizer, strategy)
-        self.checkpoints = Checkpoints(folder.path / "checkpoints")
+        self.judge = task.judge(config, self.data, self.model)
+        self.checkpoints = Checkpoints(folder.path / "checkpoints", config.average)
         self.variables = [*self.model.variables, *self.optimizer.variables]
         self.best: float | None = None
         self.final: dict[str, float] = {}
 
-    def to_the_end(self) -> dict[str, float]:
+    def to_the_end(self) -> dict[str, Any]:
         start = self._resume()
         batches = iter(self._distributed(start, training=True))
         with self._progress(start) as progress:
             for first, last in self._segments(start):
                 self._segment(batches, first, last, progress)
         self.folder.save_model(self.model, "last")
-        return self.final
+        if self.config.average > 1:
+            self._average()
+        return self.final | self.task.conclude(self.config, self.data, self.model, self.folder)
 
     def _segments(self, start: int) -> Iterator[tuple[int, int]]:
         return self.plan.segments(start, self.config.log_every)
@@ -161,7 +176,7 @@ class Run:
     def _validate(self) -> dict[str, float]:
         batches = self.data.validation.evaluation_steps(self._feed(0, training=False))
         means = self.stepper.evaluate(iter(self._validation), tf.constant(batches))
-        metrics = self.task.summarize({name: float(value) for name, value in means.items()})
+        metrics = self.task.summarize({name: float(value) for name, value in means.items()}) | self.judge()
         self.final = {f"val_{name}": value for name, value in metrics.items()}
         objective = metrics[self.task.objective]
         better = self.best is None or (objective < self.best if self.task.direction == "min" else objective > self.best)
@@ -169,6 +184,12 @@ class Run:
             self.best = objective
             self.folder.save_model(self.model, "best")
         return self.final
+
+    def _average(self) -> None:
+        """Puts the mean of the last checkpoints into the model, which is the run's result from here on."""
+        self.checkpoints.average(self.config.average, self.model.variables)
+        self._validate()
+        self.folder.save_model(self.model, "average")
 
     @functools.cached_property
     def _validation(self) -> Any:
@@ -197,7 +218,7 @@ class Run:
         replicas = self.strategy.num_replicas_in_sync // count
         # Validation has no micro-batches, and must fit into the same memory.
         parts = self.config.accumulate
-        size, parts = (self.config.batch_size, parts) if training else (self.config.batch_size // parts, 1)
+        size, parts = (self.config.global_batch, parts) if training else (self.config.global_batch // parts, 1)
         return Feed(size, self.config.seed, start, count, worker, replicas, parts)
 
     def _progress(self, start: int) -> Any:

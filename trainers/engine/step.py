@@ -39,7 +39,7 @@ class Stepper:
         total_weight = tf.constant(0.0, tf.float64)
         for _ in tf.range(count):
             tf.autograph.experimental.set_loop_options(parallel_iterations=1)
-            loss, weight = self._step(next(iterator))
+            loss, weight = self._step(iterator)
             total_weight += tf.cast(weight, tf.float64)
             finite = tf.math.is_finite(loss)
             total += tf.where(finite, loss, 0.0)
@@ -57,52 +57,55 @@ class Stepper:
             sums = {name: sums[name] + tf.cast(values[name], tf.float64) for name in sums}
         return {name: value / sums["weight"] for name, value in sums.items() if name != "weight"}
 
-    def _step(self, batch: Any) -> tuple[Any, Any]:
+    def _step(self, iterator: Any) -> tuple[Any, Any]:
         if self.config.accumulate == 1:
-            local: tuple[Any, Any] = self._local(self.strategy.run(self._whole_batch, args=(batch,)))
+            local: tuple[Any, Any] = self._local(self.strategy.run(self._whole_batch, args=(next(iterator),)))
             return local
-        loss, weight = tf.constant(0.0), tf.constant(0.0)
+        loss, weight, assumed = tf.constant(0.0), tf.constant(0.0), tf.constant(0.0)
         # The loop stands outside the replicas: inside, nothing in a model could synchronise, batch normalisation least.
         for index in tf.range(self.config.accumulate):
             # One at a time: by default ten micro-batches may be under way, with the memory of ten.
             tf.autograph.experimental.set_loop_options(parallel_iterations=1)
-            part, weight = self._local(self.strategy.run(self._one_micro_batch, args=(batch, index)))
+            arguments = (next(iterator), index, assumed)
+            part, part_weight, assumed = self._local(self.strategy.run(self._one_micro_batch, args=arguments))
             loss += part
-        self.strategy.run(self._apply_sums)
-        return loss, weight
+            weight += part_weight
+        self.strategy.run(self._apply_sums, args=(assumed / weight,))
+        return loss * (assumed / weight), weight
 
     def _whole_batch(self, batch: Any) -> tuple[Any, Any]:
-        examples, weight = self._normalised(batch)
-        loss, gradients = self._gradients(*examples)
+        inputs, targets, weights = batch
+        weight = self._over_replicas(tf.reduce_sum(weights))
+        loss, gradients = self._gradients(inputs, targets, weights / weight)
         self.optimizer.apply(gradients, self.model.trainable_variables)
         return self._over_replicas(loss), weight
 
-    def _one_micro_batch(self, batch: Any, index: Any) -> tuple[Any, Any]:
-        """Adds the gradients of one micro-batch to the sums of this replica."""
+    def _one_micro_batch(self, batch: Any, index: Any, assumed: Any) -> tuple[Any, Any, Any]:
+        """Adds the gradients of one micro-batch to the sums of this replica.
+
+        An example counts by its share in the weight of the whole batch: a mean of means would be another loss. That
+        weight is known when the last micro-batch has been seen; until then one is assumed, from the first.
+        """
         self._micro_batch = tf.cast(index, tf.int64)
-        examples, weight = self._normalised(batch)
-        parts = tf.nest.map_structure(lambda x: _part(x, index, self.config.accumulate), examples)
-        loss, gradients = self._gradients(*parts)
+        inputs, targets, weights = batch
+        weight = self._over_replicas(tf.reduce_sum(weights))
+        assumed = tf.where(index == 0, weight * self.config.accumulate, assumed)
+        loss, gradients = self._gradients(inputs, targets, weights / assumed)
         for total, gradient in zip(self._sums, gradients, strict=True):
             total.assign_add(tf.convert_to_tensor(gradient))
-        return self._over_replicas(loss), weight
+        return self._over_replicas(loss), weight, assumed
 
-    def _apply_sums(self) -> None:
-        self.optimizer.apply([tf.identity(total) for total in self._sums], self.model.trainable_variables)
+    def _apply_sums(self, correction: Any) -> None:
+        """Updates with the sums, corrected for the weight that was assumed."""
+        gradients = [total * tf.cast(correction, total.dtype) for total in self._sums]
+        self.optimizer.apply(gradients, self.model.trainable_variables)
         for total in self._sums:
             total.assign(tf.zeros_like(total))
-
-    def _normalised(self, batch: Any) -> tuple[Any, Any]:
-        """The batch with weights that sum to one over all replicas and micro-batches, and their sum before."""
-        # Of the whole batch, not of a micro-batch: a mean of means would be another loss.
-        inputs, targets, weights = batch
-        total = self._over_replicas(tf.reduce_sum(weights))
-        return (inputs, targets, weights / total), total
 
     def _micro_gradients(self, inputs: Any, targets: Any, weights: Any) -> tuple[Any, list[Any]]:
         with tf.GradientTape() as tape:
             outputs = self.model(inputs, training=True)
-            loss = tf.reduce_sum(weights * self.task.loss(targets, outputs))
+            loss = tf.reduce_sum(weights * self.task.loss(self.config, targets, outputs))
             scaled = self.optimizer.scale_loss(loss)
         return loss, tape.gradient(scaled, self.model.trainable_variables)
 
@@ -112,7 +115,7 @@ class Stepper:
     def _replica_metrics(self, batch: Any) -> dict[str, Any]:
         inputs, targets, weights = batch
         outputs = self.model(inputs, training=False)
-        values = {"loss": self.task.loss(targets, outputs), **self.task.metrics(targets, outputs)}
+        values = {"loss": self.task.loss(self.config, targets, outputs), **self.task.metrics(targets, outputs)}
         sums = {name: tf.reduce_sum(value * weights) for name, value in values.items()}
         return {name: self._over_replicas(value) for name, value in (sums | {"weight": tf.reduce_sum(weights)}).items()}
 
@@ -131,16 +134,6 @@ class Stepper:
     def _local(self, values: Any) -> Any:
         """One of the values that all replicas agree on."""
         return tf.nest.map_structure(lambda value: self.strategy.experimental_local_results(value)[0], values)
-
-
-def _part(x: Any, index: Any, count: int) -> Any:
-    """One of `count` equal parts of a batch; its shape may differ from batch to batch."""
-    rows = tf.shape(x)[0] // count
-    return tf.ensure_shape(x[index * rows : (index + 1) * rows], [_rows(x, count), *x.shape[1:]])
-
-
-def _rows(x: Any, count: int) -> int | None:
-    return None if x.shape[0] is None else x.shape[0] // count
 
 
 def _accumulator(variable: Any) -> tf.Variable:

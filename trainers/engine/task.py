@@ -3,13 +3,14 @@
 import abc
 import dataclasses
 import pathlib
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import Any
 
 import keras
 
 from trainers.engine.config import Config
 from trainers.engine.data import Source
+from trainers.engine.records import RunFolder
 
 
 @dataclasses.dataclass(frozen=True)
@@ -42,7 +43,7 @@ class Task(abc.ABC):
         """The model, freshly initialised."""
 
     @abc.abstractmethod
-    def loss(self, targets: Any, outputs: Any) -> Any:
+    def loss(self, config: Any, targets: Any, outputs: Any) -> Any:
         """The loss of each example, float32."""
 
     @abc.abstractmethod
@@ -52,6 +53,14 @@ class Task(abc.ABC):
     def summarize(self, means: Mapping[str, float]) -> dict[str, float]:
         """The recorded metrics from the averages: a perplexity from a mean loss, say."""
         return dict(means)
+
+    def judge(self, config: Any, data: Data, model: keras.Model) -> Callable[[], dict[str, float]]:
+        """A function that tells validation metrics that are no means over examples, of the model as it then is."""
+        return dict
+
+    def conclude(self, config: Any, data: Data, model: keras.Model, folder: RunFolder) -> dict[str, Any]:
+        """What else is to be said of the final model, beside its validation metrics: a test score, say."""
+        return {}
 
     def check_folder(self, folder: pathlib.Path, data: Data) -> None:
         """Raises a `DataError` if a run in this folder had other data, a vocabulary say."""

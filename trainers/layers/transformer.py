@@ -85,7 +85,7 @@ class Attention(layers.MultiHeadAttention):
         return keys, values
 
     def attend(self, x: Any, keys: Any, values: Any, attention_mask: Any) -> Any:
-        """What `x` finds where the mask, [positions] or [batch, 1, 1, positions], is true; without dropout."""
+        """What `x` finds where the mask, [batch, 1, 1 or positions of x, positions], is true; without dropout."""
         queries = tf.transpose(self.query_dense(x), [0, 2, 1, 3])
         scores = tf.cast(tf.matmul(queries, keys, transpose_b=True), tf.float32) * self.key_dim**-0.5
         weights = tf.nn.softmax(tf.where(attention_mask, scores, NOT_ATTENDED))
@@ -241,20 +241,25 @@ class DecoderBlock(_Block):
     def compute_output_shape(self, x_shape: Any, memory_shape: Any) -> Any:
         return x_shape
 
-    def empty_cache(self, sequences: Any, positions: int) -> KeysAndValues:
-        """Room for the keys and values of so many sequences and positions."""
-        zeros = tf.zeros([sequences, self.attention.num_heads, positions, self.attention.key_dim], self.compute_dtype)
+    def empty_cache(self, batch: Any) -> KeysAndValues:
+        """Keys and values of no position."""
+        zeros = tf.zeros([batch, self.attention.num_heads, 0, self.attention.key_dim], self.compute_dtype)
         return zeros, zeros
 
     def step(
-        self, x: Any, position: Any, cache: KeysAndValues, memory: KeysAndValues, memory_mask: Any
+        self, x: Any, cache: KeysAndValues, own: Any, memory: KeysAndValues, memory_mask: Any
     ) -> tuple[Any, KeysAndValues]:
-        """The block at one position of several sequences for each memory, from the keys and values of those before.
+        """The block at the next position of several sequences for each memory.
+
+        All sequences of a memory share one cache: a sequence that goes on from another has only to know which keys and
+        values are its own, and none of them is moved.
 
         Args:
             x: The vectors at this position, [batch, sequences, width].
-            position: A number, from 0 on.
-            cache: Keys and values of [batch * sequences, heads, positions, width of a head].
+            cache: What the step before returned, or `empty_cache`: keys and values of [batch, heads, positions *
+                sequences, width of a head], one position after the other.
+            own: [batch, sequences, positions * sequences], this position among them; true where a key is of the
+                sequence's past or present.
             memory: What `memory_attention.keys_and_values` made of the memory.
             memory_mask: [batch, 1, positions of the memory].
 
@@ -262,16 +267,13 @@ class DecoderBlock(_Block):
             Vectors like `x`, and the cache with this position in it.
         """
         keys, values = cache
-        positions = tf.range(tf.shape(keys)[2])
 
         def attend(y: Any) -> Any:
             nonlocal keys, values
-            rows = tf.reshape(y, [-1, 1, self.width])
-            here = (positions == position)[:, None]
             keys, values = (
-                tf.where(here, new, old) for new, old in zip(self.attention.keys_and_values(rows), cache, strict=True)
+                tf.concat([old, new], axis=2) for old, new in zip(cache, self.attention.keys_and_values(y), strict=True)
             )
-            return tf.reshape(self.attention.attend(rows, keys, values, positions <= position), tf.shape(y))
+            return self.attention.attend(y, keys, values, attention_mask=own[:, None])
 
         def attend_to_memory(y: Any) -> Any:
             return self.memory_attention.attend(y, *memory, attention_mask=memory_mask[:, None])

@@ -114,7 +114,7 @@ def _resize(image: tf.Tensor, shape: tf.Tensor) -> tf.Tensor:
 def _below(seeds: tf.Tensor, draw: int, limit: int) -> tf.Tensor:
     """One integer in [0, limit) for every seed: splitmix64 of the seed's two numbers and the number of the draw.
 
-    `tf.random.stateless_uniform` takes one seed a call; a loop of it over the seeds of a slice takes six times as long.
+    `tf.random.stateless_uniform` takes one seed a call; a loop of it over the seeds of a batch takes six times as long.
     """
     pair = tf.bitcast(tf.cast(seeds, tf.int64), tf.uint64)
     state = _mix(_mix(pair[:, 0]) ^ pair[:, 1])

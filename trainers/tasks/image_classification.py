@@ -8,14 +8,14 @@ from typing import Any
 import keras
 import tensorflow as tf
 
-from trainers.engine.config import Config, ConfigError, option
+from trainers.engine.config import ConfigError, ExamplesConfig, option
 from trainers.engine.task import Data, Task
 from trainers.tasks.image_data import load_images
 from trainers.tasks.image_models import MODELS, ModelError, build_model
 
 
 @dataclasses.dataclass(frozen=True)
-class ImageConfig(Config):
+class ImageConfig(ExamplesConfig):
     """The fields of every config, and those of images."""
 
     dataset: str = option("digits", "digits (embedded), folder (with --data_dir), or the name of a TFDS image set.")
@@ -46,7 +46,7 @@ class ImageClassification(Task):
         except ModelError as error:
             raise ConfigError(str(error)) from error
 
-    def loss(self, targets: Any, outputs: Any) -> Any:
+    def loss(self, config: Any, targets: Any, outputs: Any) -> Any:
         return tf.nn.sparse_softmax_cross_entropy_with_logits(targets, outputs)
 
     def metrics(self, targets: Any, outputs: Any) -> Mapping[str, Any]:

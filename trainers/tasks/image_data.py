@@ -220,20 +220,20 @@ class StreamSource(Source):
         if not steps:
             raise DataError(f"`batch_size` must be at most {self.size}. Received: batch_size={feed.batch_size}")
 
-        def epoch_slices(epoch: tf.Tensor) -> tf.data.Dataset:
+        def epoch_parts(epoch: tf.Tensor) -> tf.data.Dataset:
             first = tf.where(epoch == feed.start_step // steps, tf.constant(feed.start_step % steps, tf.int64), 0)
             records = self._shuffled(feed.seed, epoch).take(steps * feed.batch_size).enumerate()
-            return self._slices(records.skip(first * feed.batch_size), epoch, feed)
+            return self._parts(records.skip(first * feed.batch_size), epoch, feed)
 
         epochs = tf.data.Dataset.range(feed.start_step // steps, tf.int32.max)
-        return serving(self._decoded(epochs.flat_map(epoch_slices), training=True), self.ahead)
+        return serving(self._decoded(epochs.flat_map(epoch_parts), training=True), self.ahead)
 
     def evaluation(self, feed: Feed) -> tf.data.Dataset:
         batches = self.evaluation_steps(feed)
         # The last batch is filled up from the beginning.
         records = tf.data.TFRecordDataset(self.files).repeat().take(batches * feed.batch_size).enumerate()
-        slices = self._slices(records, tf.constant(0, tf.int64), feed)
-        return serving(self._decoded(slices, training=False), self.ahead)
+        parts = self._parts(records, tf.constant(0, tf.int64), feed)
+        return serving(self._decoded(parts, training=False), self.ahead)
 
     def _shuffled(self, seed: int, epoch: tf.Tensor) -> tf.data.Dataset:
         # `shuffle` draws from its own and from the graph's seed; without this the order would depend on the latter,
@@ -249,11 +249,11 @@ class StreamSource(Source):
         )
         return records.shuffle(self.buffer, seed=example_seed(seed, epoch), reshuffle_each_iteration=False)
 
-    def _slices(self, records: tf.data.Dataset, epoch: tf.Tensor, feed: Feed) -> tf.data.Dataset:
-        """This worker's part of every global batch: `(records [n], seeds [n, 2], weights [n])`, one slice a replica."""
-        count = feed.replicas * feed.slice_size
+    def _parts(self, records: tf.data.Dataset, epoch: tf.Tensor, feed: Feed) -> tf.data.Dataset:
+        """This worker's micro-batches of every global batch: `(records [n], seeds [n, 2], weights [n])`."""
+        count = feed.parts * feed.micro_size
         first = feed.worker * count
-        shape = [feed.replicas, feed.slice_size]
+        shape = [feed.parts, feed.micro_size]
 
         def rows(positions: tf.Tensor, batch: tf.Tensor) -> Any:
             positions, batch = positions[first : first + count], batch[first : first + count]
@@ -263,7 +263,7 @@ class StreamSource(Source):
 
         return records.batch(feed.batch_size, drop_remainder=True).map(rows).unbatch()
 
-    def _decoded(self, slices: tf.data.Dataset, training: bool) -> tf.data.Dataset:
+    def _decoded(self, parts: tf.data.Dataset, training: bool) -> tf.data.Dataset:
         image_key, label_key = self.keys
         decoders = {image_key: tfds.decode.SkipDecoding()}
 
@@ -272,4 +272,4 @@ class StreamSource(Source):
             image = photograph(parts[image_key], seed, self.image_size, training)
             return image, tf.cast(parts[label_key], tf.int64), weight
 
-        return map_examples(slices, example)
+        return map_examples(parts, example)

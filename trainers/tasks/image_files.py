@@ -29,8 +29,8 @@ class SmallImages(ArraySource):
     def __init__(self, images: np.ndarray, labels: np.ndarray) -> None:
         super().__init__(images, labels, augment=pad_crop_flip if images.shape[1:] == (32, 32, 3) else None)
 
-    def load(self, slices: tf.data.Dataset, training: bool) -> tf.data.Dataset:
-        return super().load(slices, training).map(lambda images, labels, weights: (to_unit(images), labels, weights))
+    def load(self, parts: tf.data.Dataset, training: bool) -> tf.data.Dataset:
+        return super().load(parts, training).map(lambda images, labels, weights: (to_unit(images), labels, weights))
 
 
 class Photographs(IndexedSource):
@@ -42,25 +42,25 @@ class Photographs(IndexedSource):
         self.paths, self.labels, self.image_size = paths, labels, image_size
         self.size = len(paths)
 
-    def load(self, slices: tf.data.Dataset, training: bool) -> tf.data.Dataset:
+    def load(self, parts: tf.data.Dataset, training: bool) -> tf.data.Dataset:
         paths, labels = tf.constant(self.paths), tf.constant(self.labels, tf.int64)
 
         def example(index: tf.Tensor, seed: tf.Tensor, weight: tf.Tensor) -> Any:
             encoded = tf.io.read_file(paths[index])
             return photograph(encoded, seed, self.image_size, training), labels[index], weight
 
-        return map_examples(slices, example)
+        return map_examples(parts, example)
 
 
 def photograph(encoded: tf.Tensor, seed: tf.Tensor, size: int, training: bool) -> tf.Tensor:
     return training_photograph(encoded, seed, size) if training else validation_photograph(encoded, size)
 
 
-def map_examples(slices: tf.data.Dataset, function: Callable[..., Any]) -> tf.data.Dataset:
-    """`function` on every example of every slice, all cores at work; slices keep their order and their size."""
-    size = slices.element_spec[0].shape[0]
-    # Example by example, not slice by slice: no core waits for the end of a slice, and few images are held at a time.
-    examples = slices.unbatch().map(function, num_parallel_calls=CORES, deterministic=True)
+def map_examples(parts: tf.data.Dataset, function: Callable[..., Any]) -> tf.data.Dataset:
+    """`function` on every example of every micro-batch, all cores at work; they keep their order and size."""
+    size = parts.element_spec[0].shape[0]
+    # Example by example, not batch by batch: no core waits for the end of one, and few images are held at a time.
+    examples = parts.unbatch().map(function, num_parallel_calls=CORES, deterministic=True)
     return examples.batch(size, drop_remainder=True)
 
 

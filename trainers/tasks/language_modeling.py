@@ -11,7 +11,7 @@ import keras
 import tensorflow as tf
 
 from trainers.engine.checkpoint import atomic_file
-from trainers.engine.config import Config, ConfigError, option, require
+from trainers.engine.config import ConfigError, ExamplesConfig, option, require
 from trainers.engine.task import Data, Task
 from trainers.layers import LayerError
 from trainers.tasks.language_models import build_language_model
@@ -27,7 +27,7 @@ MODEL_FIELDS = (
 
 
 @dataclasses.dataclass(frozen=True)
-class LanguageConfig(Config):
+class LanguageConfig(ExamplesConfig):
     """The fields of every config, and those of a language model."""
 
     dataset: str = option("pydoc", "pydoc is embedded; text and wikitext are folders, --data_dir.", DATASETS)
@@ -84,7 +84,7 @@ class LanguageModeling(Task):
         except LayerError as error:
             raise ConfigError(str(error)) from error
 
-    def loss(self, targets: Any, outputs: Any) -> Any:
+    def loss(self, config: Any, targets: Any, outputs: Any) -> Any:
         """The mean over the tokens of an example that count; its weight is how many they are."""
         counted = tf.cast(targets != IGNORED, outputs.dtype)
         return tf.reduce_sum(outputs * counted, axis=1) / tf.maximum(tf.reduce_sum(counted, axis=1), 1.0)

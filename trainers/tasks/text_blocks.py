@@ -12,16 +12,16 @@ import numpy as np
 import tensorflow as tf
 
 from trainers.engine.data import IndexedSource
+from trainers.tasks.tensors import aligned, shared_tensor
 
 IGNORED = -1
-ALIGNMENT = 64  # bytes, what TensorFlow asks of the memory of a tensor
 
 
 class Windows(IndexedSource):
     """Spans of `context` tokens, cut from the text when their turn comes."""
 
     def __init__(self, text: np.ndarray, context: int) -> None:
-        self.text, self.context = _aligned(text), context
+        self.text, self.context = aligned(text), context
         self.size = self._count(len(text) - 1)
 
     @property
@@ -37,9 +37,8 @@ class Windows(IndexedSource):
     def _spans(self, indices: tf.Tensor) -> tuple[tf.Tensor, tf.Tensor]:
         """Where windows begin, and how many of their first targets do not count."""
 
-    def load(self, slices: tf.data.Dataset, training: bool) -> tf.data.Dataset:
-        # Not `tf.constant`, which would hold the text twice more.
-        text = tf.experimental.dlpack.from_dlpack(self.text.__dlpack__())
+    def load(self, parts: tf.data.Dataset, training: bool) -> tf.data.Dataset:
+        text = shared_tensor(self.text)
         offsets = tf.range(self.context + 1, dtype=tf.int64)
 
         def cut(indices: tf.Tensor, seeds: tf.Tensor, weights: tf.Tensor) -> Any:
@@ -49,7 +48,7 @@ class Windows(IndexedSource):
             counted = tf.cast(self.context - ignored, tf.float32)
             return {"tokens": window[:, :-1], "targets": targets}, targets, weights * counted
 
-        return slices.map(cut)
+        return parts.map(cut)
 
 
 class TrainingBlocks(Windows):
@@ -82,12 +81,3 @@ class ValidationWindows(Windows):
 
     def _starts(self, indices: tf.Tensor) -> tf.Tensor:
         return tf.minimum(indices * self.stride, len(self.tokens) - self.context)
-
-
-def _aligned(text: np.ndarray) -> np.ndarray:
-    """A copy that can be a tensor without being copied again."""
-    buffer = np.empty(text.nbytes + ALIGNMENT, np.uint8)
-    first = -buffer.ctypes.data % ALIGNMENT
-    copy = buffer[first : first + text.nbytes].view(np.int32)
-    copy[:] = text
-    return copy
