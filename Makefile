@@ -44,6 +44,7 @@ bench: .venv/done
 	$(VENV) -m benchmarks.probe_cost
 	$(VENV) -m benchmarks.gradient_samples
 	$(VENV) -m benchmarks.adaptive_softmax
+	$(VENV) -m benchmarks.beam_search
 
 figures: .venv/done
 	rm -rf build/figures

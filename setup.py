@@ -26,6 +26,9 @@ setup(
             "keras-tuner>=1.4.8",
             "matplotlib",
             "mlxtend",
+            "num2words",
+            "sacrebleu",
+            "sentencepiece",
             "tensorboard",  # which TensorFlow 2.21 no longer brings
             "tensorflow>=2.21",
             "tensorflow-datasets>=4.9.10",

@@ -29,7 +29,10 @@ from trainers.engine.run import train
 from trainers.engine.task import Data
 from trainers.tasks.image_classification import ImageClassification
 from trainers.tasks.language_modeling import LanguageModeling
+from trainers.tasks.machine_translation import MachineTranslation
+from trainers.tasks.marks import BOS, EOS
 from trainers.tasks.text_blocks import TrainingBlocks, ValidationWindows
+from trainers.tasks.translation_batches import Sequences, TranslationBatches
 from trainers.tasks.vocabulary import END, UNKNOWN, Vocabulary
 
 
@@ -41,6 +44,7 @@ class Case:
     task: Any
     values: dict[str, Any]  # of its config
     examples: Any  # (inputs, targets) for the bare loop
+    batch: int  # examples
     steps: int
     rounds: int
     goal: float
@@ -73,12 +77,32 @@ class Words(LanguageModeling):
         """Nothing: a random text has no baselines."""
 
 
+class Sentences(MachineTranslation):
+    """The translator on random sentences of one length."""
+
+    def __init__(self, sources, targets, size):
+        self.pairs, self.size = (Sequences.of(sources.tolist()), Sequences.of(targets.tolist())), size
+
+    def load(self, config):
+        details = type("Details", (), {"subwords": type("Subwords", (), {"size": self.size})})
+        return Data(TranslationBatches(*self.pairs), TranslationBatches(*self.pairs), details)
+
+    def judge(self, config, data, model):
+        return lambda: {"bleu": 0.0}
+
+    def conclude(self, config, data, model, folder):
+        return {}
+
+    def fill_folder(self, folder, config, data):
+        """Nothing: random subwords are not kept."""
+
+
 def images(name, model, shape, classes, examples, batch, steps, rounds, goal):
     generator = np.random.default_rng(0)
     pixels = generator.random((examples, *shape), dtype="float32")
     labels = generator.integers(0, classes, examples)
     values = {"model": model, "batch_size": batch}
-    return Case(name, Images(pixels, labels, classes), values, (pixels, labels), steps, rounds, goal)
+    return Case(name, Images(pixels, labels, classes), values, (pixels, labels), batch, steps, rounds, goal)
 
 
 def words(name, size, tokens, context, batch, steps, rounds, goal):
@@ -87,7 +111,15 @@ def words(name, size, tokens, context, batch, steps, rounds, goal):
     cut = np.lib.stride_tricks.sliding_window_view(text, context + 1)[::context]
     inputs = {"tokens": cut[:, :-1].copy(), "targets": cut[:, 1:].copy()}
     values = {"batch_size": batch, "context": context, "cutoffs": (2000, 10_000), "factor": 2, "dropout": 0.1}
-    return Case(name, Words(text, size), values, (inputs, inputs["targets"]), steps, rounds, goal)
+    return Case(name, Words(text, size), values, (inputs, inputs["targets"]), batch, steps, rounds, goal)
+
+
+def sentences(name, size, pairs, length, batch, steps, rounds, goal):
+    sources, targets = np.random.default_rng(0).integers(EOS + 1, size, (2, pairs, length), dtype="int32")
+    sources[:, -1] = targets[:, -1] = EOS
+    inputs = {"source": sources, "target": np.insert(targets[:, :-1], 0, BOS, axis=1)}
+    values = {"max_tokens": batch * length, "layers": 2, "width": 128, "inner": 512}
+    return Case(name, Sentences(sources, targets, size), values, (inputs, targets), batch, steps, rounds, goal)
 
 
 CASES = {
@@ -95,6 +127,9 @@ CASES = {
     "resnet50": lambda: images("ResNet-50, 224 x 224, batch 8", "resnet50", (224, 224, 3), 1000, 128, 8, 8, 3, 0.97),
     "language": lambda: words(
         "Transformer 2 x 128, 33,000 words, batch 16 x 128", 33_000, 200_000, 128, 16, 60, 5, 0.95
+    ),
+    "translation": lambda: sentences(
+        "Transformer 2 + 2 x 128, 6,000 subwords, batch 64 x 24", 6000, 20_000, 24, 64, 60, 5, 0.95
     ),
 }
 
@@ -111,7 +146,7 @@ def bare_loop(case):
     optimizer = tfwarmup.Adam(1e-3, warmup="untuned_linear")
     optimizer.build(model.trainable_variables)
     data = tf.data.Dataset.from_tensor_slices(case.examples).cache()
-    data = data.shuffle(len(case.examples[1])).repeat().batch(config.batch_size, drop_remainder=True)
+    data = data.shuffle(len(case.examples[1])).repeat().batch(case.batch, drop_remainder=True)
     iterator = iter(data.prefetch(tf.data.AUTOTUNE))
 
     @tf.function

@@ -2,7 +2,6 @@
 
 import dataclasses
 import math
-import urllib.parse
 from typing import Any
 
 import numpy as np
@@ -22,8 +21,9 @@ from trainers.tasks.image_files import (
     photograph,
     read_folder,
 )
-from trainers.tasks.tfds_sets import check_files, prepare, reachable
+from trainers.tasks.tfds_sets import check_files, make_builder, require_prepared
 
+DATASETS = "digits, folder, or the name of a TFDS image set such as emnist/digits, cifar10 or imagenet2012"
 MEMORY_LIMIT = 2 * 2**30  # bytes of uint8 pixels of both splits
 OPEN_FILES = 16
 RECORDS_A_TURN = 16
@@ -98,9 +98,9 @@ def _folder(data_dir: str | None, image_size: int | None, bad_images: str) -> Im
 
 
 def _tfds(name: str, data_dir: str | None, image_size: int | None, download: bool) -> ImageData:
-    builder = _builder(name, data_dir)
+    builder = make_builder(name, data_dir, DATASETS)
     keys = _image_and_label(builder)
-    _prepare(builder, name, download)
+    require_prepared(builder, name, download)
     splits = builder.info.splits
     validation = "validation" if "validation" in splits else "test"
     for split in ("train", validation):
@@ -117,35 +117,6 @@ def _tfds(name: str, data_dir: str | None, image_size: int | None, download: boo
     size = image_size or (shape[0] if fixed else PHOTOGRAPH_SIZE)
     sources = [StreamSource(builder, split, keys, size) for split in ("train", validation)]
     return ImageData(sources[0], sources[1], classes, (size, size, 3))
-
-
-def _builder(name: str, data_dir: str | None) -> Any:
-    try:
-        return tfds.builder(name, data_dir=data_dir)
-    except ValueError as error:  # a name or config that is not there, or not a name
-        raise DataError(
-            "`dataset` must be digits, folder, or the name of a TFDS image set such as emnist/digits, cifar10 or "
-            f"imagenet2012. Received: dataset={name!r} ({str(error).splitlines()[0]})"
-        ) from error
-
-
-def _prepare(builder: Any, name: str, download: bool) -> None:
-    """Makes sure that the set is on disk, from the network or from archives fetched by hand only if `download`."""
-    if builder.info.splits:
-        return
-    manual = " ".join((builder.MANUAL_DOWNLOAD_INSTRUCTIONS or "").split())
-    copy = f"or copy the prepared set to {builder.data_dir}"
-    if not download:
-        raise DataError(
-            f"The TFDS set {name} must be on disk: pass --download, or run `tfds build {name} "
-            f"--data_dir={builder.data_dir_root}`, {copy}. {manual and manual + ' '}Received: nothing there"
-        )
-    urls = list(builder.url_infos or ())
-    if urls and not manual and not reachable(urls[0]):
-        host = urllib.parse.urlsplit(urls[0]).netloc
-        raise DataError(f"Downloading {name} needs a network, {copy}. Received: no answer from {host}")
-    by_hand = f"{manual} Put them into {builder.data_dir_root}/downloads/manual"
-    prepare(builder, name, f"{by_hand if manual else 'Try again'}, {copy}")
 
 
 def _image_and_label(builder: Any) -> tuple[str, str]:

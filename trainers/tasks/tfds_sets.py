@@ -1,9 +1,12 @@
 """What every set of TensorFlow Datasets needs, whatever is in it: a network that answers, preparing, whole files."""
 
+import pathlib
 import urllib.error
 import urllib.parse
 import urllib.request
 from typing import Any
+
+import tensorflow_datasets as tfds
 
 from trainers.engine.data import DataError
 
@@ -20,6 +23,37 @@ def reachable(url: str) -> bool:
         return True  # an answer, if not a friendly one
     except OSError:
         return False
+
+
+def make_builder(name: str, data_dir: str | None, choices: str) -> Any:
+    """The set called `name`; `choices` say what names there are."""
+    try:
+        return tfds.builder(name, data_dir=data_dir)
+    except ValueError as error:  # a name or config that is not there, or not a name
+        raise DataError(
+            f"`dataset` must be {choices}. Received: dataset={name!r} ({str(error).splitlines()[0]})"
+        ) from error
+
+
+def require_prepared(builder: Any, name: str, download: bool) -> None:
+    """Makes sure that the set is on disk, from the network or from archives fetched by hand only if `download`."""
+    if builder.info.splits:
+        return
+    manual = " ".join((builder.MANUAL_DOWNLOAD_INSTRUCTIONS or "").split())
+    copy = f"or copy the prepared set to {builder.data_dir}"
+    if not download:
+        raise DataError(
+            f"The TFDS set {name} must be on disk: pass --download, or run `tfds build {name} "
+            f"--data_dir={builder.data_dir_root}`, {copy}. {manual and manual + ' '}Received: nothing there"
+        )
+    folder = pathlib.Path(builder.data_dir_root, "downloads/manual")
+    advice = f"{f'{manual} Put them into {folder}' if manual else 'Try again'}, {copy}"
+    urls = list(builder.url_infos or ())
+    fetched_by_hand = manual and folder.exists() and any(folder.iterdir())
+    if urls and not fetched_by_hand and not reachable(urls[0]):
+        host = urllib.parse.urlsplit(urls[0]).netloc
+        raise DataError(f"Downloading {name} needs a network. {advice}. Received: no answer from {host}")
+    prepare(builder, name, advice)
 
 
 def prepare(builder: Any, name: str, advice: str) -> None:

@@ -1,0 +1,245 @@
+"""The translator as a task: BLEU, replicas and micro-batches, resume, translations, and what is refused."""
+
+import io
+import json
+import math
+
+import keras
+import numpy as np
+import pytest
+import sacrebleu
+import tensorflow as tf
+
+from tests.trainers.helpers import finish, program, records
+from trainers.engine.config import ConfigError, make_config
+from trainers.engine.data import DataError, Feed
+from trainers.engine.run import train
+from trainers.machine_translation import train_or_translate
+from trainers.tasks import TASKS
+from trainers.tasks.machine_translation import TranslationConfig
+
+MODULE = "trainers.machine_translation"
+TASK = TASKS["machine_translation"]
+SMALL = {
+    "dataset": "text",
+    "vocabulary_size": 300,
+    "max_tokens": 256,
+    "epochs": 2,
+    "width": 32,
+    "heads": 2,
+    "inner": 64,
+    "layers": 1,
+    "dropout": 0.1,
+    "beta_2": 0.9,
+    "learning_rate": 1e-2,
+    "log_every": 5,
+    "checkpoint_every": 5,
+    "progress": False,
+}
+ENGLISH = ["one", "two", "three", "four", "five", "six", "seven", "eight", "nine", "ten"]
+GERMAN = ["eins", "zwei", "drei", "vier", "fünf", "sechs", "sieben", "acht", "neun", "zehn"]
+
+
+@pytest.fixture(scope="module")
+def corpus(tmp_path_factory):
+    """Files in which every word has one translation and the order stays."""
+    folder = tmp_path_factory.mktemp("corpus")
+    generator = np.random.default_rng(0)
+    for name, lines in (("train", 600), ("val", 20), ("test", 30)):
+        sentences = [generator.integers(0, 10, generator.integers(1, 8)) for _ in range(lines)]
+        for language, words in (("en", ENGLISH), ("de", GERMAN)):
+            text = "".join(" ".join(words[number] for number in sentence) + "\n" for sentence in sentences)
+            (folder / f"{name}.{language}").write_text(text)
+    return folder
+
+
+def files(corpus):
+    names = {"": "train", "validation_": "val", "test_": "test"}
+    sides = {"source": "en", "target": "de"}
+    return {f"{k}{side}": str(corpus / f"{v}.{end}") for k, v in names.items() for side, end in sides.items()}
+
+
+def config(folder, corpus, **options):
+    return make_config(TranslationConfig, {**SMALL, **files(corpus), "output_dir": str(folder), **options})
+
+
+@pytest.fixture(scope="module")
+def trained(corpus, tmp_path_factory):
+    folder = tmp_path_factory.mktemp("translation") / "run"
+    options = {"epochs": 30, "dropout": 0.0, "decay": "cosine", "evaluate_every": 10, "average": 2, "log_every": 50}
+    return folder, train_or_translate(config(folder, corpus, **options, checkpoint_every=50))
+
+
+def test_a_run_learns_to_translate_and_says_so_with_the_signature_of_bleu(trained, corpus):
+    folder, said = trained
+    results = json.loads((folder / "results.json").read_text())
+    translations = (folder / "test.translations.txt").read_text().splitlines()
+    references = (corpus / "test.de").read_text().splitlines()
+    assert len(translations) == len(references) == 30
+    assert results["test_bleu"] == sacrebleu.corpus_bleu(translations, [references]).score
+    assert results["test_bleu"] > 80
+    assert f"test_bleu {results['test_bleu']:.4g}, bleu_signature nrefs:1|case:mixed|eff:no|tok:13a|smooth:exp" in said
+    assert [line["epoch"] for line in records(folder) if "val_bleu" in line] == [10, 20, 30]
+
+
+def test_the_perplexity_is_that_of_every_subword_once(trained, corpus):
+    folder, _ = trained
+    data = TASK.load(config(folder, corpus))
+    model = keras.models.load_model(folder / "last.keras")
+    losses = []
+    for inputs, targets, weights in data.validation.evaluation(Feed(batch_size=64)):
+        log_p = tf.nn.log_softmax(model(inputs)).numpy()
+        for row, target in enumerate(targets.numpy()):
+            losses += [-log_p[row, place, word] for place, word in enumerate(target) if word]
+        np.testing.assert_array_equal(weights, np.sum(targets.numpy() > 0, axis=1))
+    subwords = data.details.subwords.encode([german for _, german in data.details.validation_pairs])
+    assert len(losses) == sum(len(numbers) + 1 for numbers in subwords)
+    assert records(folder)[-1]["val_perplexity"] == pytest.approx(math.exp(np.mean(losses)), rel=1e-5)
+
+
+def first_loss(folder, corpus, **options):
+    train(TASK, config(folder, corpus, dropout=0.0, steps=1, log_every=1, checkpoint_every=0, **options))
+    return records(folder)[0]["loss"]
+
+
+def test_the_loss_of_micro_batches_is_the_mean_over_all_their_subwords(corpus, tmp_path):
+    options = {"max_tokens": 512, "accumulate": 4}
+    loss = first_loss(tmp_path / "run", corpus, **options)
+    by_hand = config(tmp_path / "run", corpus, dropout=0.0)
+    data = TASK.load(by_hand)
+    keras.utils.set_random_seed(1)
+    model = TASK.build(by_hand, data)
+    total = weight = 0.0
+    means = []
+    for inputs, targets, weights in data.train.training(Feed(512, seed=1, micro_batches=4)).take(4):
+        losses = TASK.loss(by_hand, targets, model(inputs)).numpy()
+        total, weight = total + np.sum(losses * weights), weight + np.sum(weights)
+        means.append(np.sum(losses * weights) / np.sum(weights))
+    assert loss == pytest.approx(total / weight, rel=1e-6)
+    assert abs(np.mean(means) / loss - 1) > 1e-5  # a mean of means would be another number
+
+
+def test_two_replicas_equal_two_micro_batches(corpus, tmp_path):
+    def final(name, **options):
+        values = {"dropout": 0.0, "epochs": 1, "global_clipnorm": 0.5, "max_tokens": 512, "logical_devices": 2}
+        train(TASK, config(tmp_path / name, corpus, **values, **options))
+        return records(tmp_path / name)[-1]
+
+    ours, theirs = final("two", strategy="mirrored"), final("one", strategy="one", accumulate=2)
+    assert ours["step"] == theirs["step"]
+    assert ours["val_loss"] == pytest.approx(theirs["val_loss"], rel=1e-5)
+
+
+def test_a_stopped_run_ends_bit_identical(corpus, tmp_path, monkeypatch):
+    from trainers.engine.checkpoint import Checkpoints
+
+    train(TASK, config(tmp_path / "whole", corpus, average=2))
+    save = Checkpoints.save
+
+    def stop(self, *arguments):
+        save(self, *arguments)
+        raise KeyboardInterrupt
+
+    with monkeypatch.context() as patch:
+        patch.setattr(Checkpoints, "save", stop)
+        with pytest.raises(KeyboardInterrupt):
+            train(TASK, config(tmp_path / "stopped", corpus, average=2))
+    train(TASK, config(tmp_path / "stopped", corpus, average=2))
+    assert records(tmp_path / "stopped") == records(tmp_path / "whole")
+    for name in ("results.json", "test.translations.txt", "subwords.model"):
+        assert (tmp_path / "stopped" / name).read_bytes() == (tmp_path / "whole" / name).read_bytes()
+
+
+def translate(folder, text):
+    return train_or_translate(make_config(TranslationConfig, {"output_dir": str(folder), "translate": text}))
+
+
+def test_a_trained_model_translates_lines_and_standard_input(trained, monkeypatch):
+    folder, _ = trained
+    assert translate(folder, "two three seven") == "zwei drei sieben"
+    monkeypatch.setattr("sys.stdin", io.StringIO("one two\n\nsix\n"))
+    assert translate(folder, "-") == "eins zwei\n\nsechs"
+    assert translate(folder, " ") == ""
+
+
+def test_translating_needs_a_trained_model(tmp_path):
+    with pytest.raises(ConfigError, match="--translate needs a trained model in --output_dir. Received: no "):
+        translate(tmp_path, "two")
+
+
+def test_another_training_text_is_refused(trained, corpus, tmp_path):
+    folder, _ = trained
+    other = tmp_path / "train.en"
+    other.write_text((corpus / "train.en").read_text().replace("ten", "eleven"))
+    before = {path.name: path.read_bytes() for path in folder.iterdir() if path.is_file()}
+    with pytest.raises(DataError, match="A model needs the subwords that it was trained with"):
+        TASK.load(config(folder, corpus, source=str(other)))
+    assert {path.name: path.read_bytes() for path in folder.iterdir() if path.is_file()} == before
+
+
+@pytest.mark.parametrize(
+    ("options", "error", "message"),
+    [
+        ({"heads": 3}, ConfigError, "`heads` must divide width=32. Received: heads=3"),
+        ({"label_smoothing": 1.0}, ConfigError, r"--label_smoothing must be in \[0, 1\). Received: 1.0"),
+        ({"beam": 0}, ConfigError, "--beam must be an integer >= 1. Received: 0"),
+        ({"max_tokens": 0}, ConfigError, "--max_tokens must be an integer >= 1. Received: 0"),
+        (
+            {"max_tokens": 257, "accumulate": 2},
+            ConfigError,
+            "--max_tokens must be a multiple of replicas x --accumulate",
+        ),
+        ({"max_tokens": 4}, DataError, "must be at least the length of the longest pair"),
+        ({"average": 99}, ConfigError, "--average must be at most the run's"),
+        ({"vocabulary_size": 5000}, DataError, "`vocabulary_size` must be at most what the training text has"),
+        ({"target": None}, DataError, "`source` and `target` must be two files"),
+        ({"source": "/nowhere/train.en"}, DataError, "/nowhere/train.en"),
+    ],
+)
+def test_bad_input_is_refused_and_nothing_is_written(options, error, message, corpus, tmp_path):
+    with pytest.raises(error, match=message):
+        train_or_translate(config(tmp_path / "run", corpus, **options))
+    assert not (tmp_path / "run").exists()
+
+
+@pytest.mark.slow
+def test_the_embedded_model_says_unseen_numbers(tmp_path):
+    flags = ["--flagfile=configs/embedded/machine_translation.flags", f"--output_dir={tmp_path}/run"]
+    finish(program(MODULE, *flags))
+    results = json.loads((tmp_path / "run/results.json").read_text())
+    assert results["test_bleu"] > 90
+    text, _ = finish(program(MODULE, f"--output_dir={tmp_path}/run", "--translate=twenty-one"))
+    assert text == "einundzwanzig\n"
+
+
+def write_many_words(folder, words=60_000):
+    """A parallel text that has 32,768 subwords."""
+    generator = np.random.default_rng(0)
+    syllables = [a + b for a in "bcdfghjklmnprstvwz" for b in ("a", "e", "i", "o", "u", "an", "er", "il", "os", "un")]
+    made = ["".join(generator.choice(syllables, generator.integers(2, 5))) for _ in range(words)]
+    lines = [" ".join(made[first : first + 3]) for first in range(0, words, 3)]
+    for name, text in (("train.en", lines), ("train.de", lines[::-1]), ("val.en", lines[:2]), ("val.de", lines[:2])):
+        (folder / name).write_text("\n".join(text) + "\n")
+
+
+@pytest.mark.slow
+def test_the_papers_translation_experiment_builds_at_full_size_and_takes_updates(tmp_path):
+    write_many_words(tmp_path)
+    flags = ["--dataset=text", *(f"--{name}={tmp_path}/{file}" for name, file in FULL_SIZE_FILES.items())]
+    flags += ["--strategy=mirrored", "--logical_devices=2", f"--output_dir={tmp_path}/run", "--extra_length=2"]
+    small = ["--max_tokens=1280", "--steps=6", "--log_every=1", "--checkpoint_every=0", "--average=1", "--beam=1"]
+    finish(program(MODULE, "--flagfile=configs/paper/wmt16.flags", *flags, *small))
+    last = records(tmp_path / "run")[-1]
+    assert last["updates"] >= 2
+    assert np.isfinite(last["loss"])
+    stored = json.loads((tmp_path / "run/config.json").read_text())["config"]
+    sizes = [stored[name] for name in ("layers", "width", "heads", "inner", "vocabulary_size", "accumulate")]
+    assert sizes == [6, 1024, 16, 4096, 32_768, 16]
+
+
+FULL_SIZE_FILES = {
+    "source": "train.en",
+    "target": "train.de",
+    "validation_source": "val.en",
+    "validation_target": "val.de",
+}

@@ -1,0 +1,227 @@
+"""Pairs keep their order and their partner wherever they come from, and what is wrong with a text is said."""
+
+import gzip
+import urllib.error
+
+import pytest
+import tensorflow_datasets as tfds
+
+from trainers.engine.data import DataError
+from trainers.tasks.parallel_text import Splits, folder_splits, read_pairs, tfds_splits
+
+LANGUAGES = ("en", "de")
+PAIRS = [("A dog.", "Ein Hund."), ("Two cats!", "Zwei Katzen!"), ("Snow", "Schnee"), ("a  b", "c")]
+
+
+class PhraseBook(tfds.core.GeneratorBasedBuilder):
+    """Pairs, one of them blank, in three splits."""
+
+    VERSION = tfds.core.Version("1.0.0")
+    SPLITS = ("train", "validation", "test")
+
+    def _info(self):
+        features = tfds.features.Translation(languages=LANGUAGES)
+        return self.dataset_info_from_configs(features=features, supervised_keys=LANGUAGES, disable_shuffling=True)
+
+    def _split_generators(self, dl_manager):
+        return {split: self._generate_examples(split) for split in self.SPLITS}
+
+    def _generate_examples(self, split):
+        for number, pair in enumerate([*PAIRS, (" ", "Nichts"), (split, "Teil")]):
+            yield number, dict(zip(LANGUAGES, pair, strict=True))
+
+
+class PhraseTest(PhraseBook):
+    """A test split alone."""
+
+    VERSION = tfds.core.Version("1.0.0")
+    SPLITS = ("test",)
+
+
+class Letters(tfds.core.GeneratorBasedBuilder):
+    """One text only."""
+
+    VERSION = tfds.core.Version("1.0.0")
+
+    def _info(self):
+        return self.dataset_info_from_configs(features=tfds.features.FeaturesDict({"en": tfds.features.Text()}))
+
+    def _split_generators(self, dl_manager):
+        return {"train": []}
+
+    def _generate_examples(self):
+        yield from ()
+
+
+def write(path, lines, end="\n"):
+    content = "".join(f"{line}{end}" for line in lines).encode()
+    path.write_bytes(gzip.compress(content) if path.suffix == ".gz" else content)
+    return path
+
+
+def write_folder(folder, *splits, suffix=".txt"):
+    for split in splits:
+        for number, language in enumerate(LANGUAGES):
+            write(folder / f"{language}.{split}{suffix}", [*(pair[number] for pair in PAIRS), split])
+    return str(folder)
+
+
+def error(function, *arguments):
+    with pytest.raises(DataError) as caught:
+        function(*arguments)
+    return str(caught.value)
+
+
+@pytest.fixture(scope="module")
+def book(tmp_path_factory):
+    root = tmp_path_factory.mktemp("tfds")
+    PhraseBook(data_dir=root).download_and_prepare(download_config=tfds.download.DownloadConfig(num_shards=2))
+    return root
+
+
+# Two files
+
+
+@pytest.mark.parametrize(("name", "end"), [("{}.txt", "\n"), ("train.{}.gz", "\n"), ("{}", "\r\n")])
+def test_lines_of_two_files_are_pairs(tmp_path, name, end):
+    source, target = (
+        write(tmp_path / name.format(language), [pair[number] for pair in PAIRS], end)
+        for number, language in enumerate(LANGUAGES)
+    )
+    assert read_pairs(source, target) == PAIRS
+
+
+def test_a_pair_with_a_blank_side_is_left_out_and_the_others_keep_their_partner(tmp_path):
+    source = write(tmp_path / "source", ["one", "", "three", " \t", "five"])
+    target = write(tmp_path / "target", ["eins", "zwei", " ", "", "fünf"])
+    assert read_pairs(source, target) == [("one", "eins"), ("five", "fünf")]
+
+
+def test_only_a_line_feed_ends_a_line(tmp_path):
+    source = write(tmp_path / "source", ["a\u2028b\x0bc\x85d", "e"])
+    target = write(tmp_path / "target", ["x", "y"])
+    assert read_pairs(source, target) == [("a\u2028b\x0bc\x85d", "x"), ("e", "y")]
+
+
+def test_files_of_different_length_are_refused_with_their_lengths(tmp_path):
+    source, target = write(tmp_path / "source", "abc"), write(tmp_path / "target", "ab")
+    assert error(read_pairs, source, target) == (
+        f"The files of a parallel text must have the same number of lines. Received: 3 in {source} and 2 in {target}"
+    )
+
+
+@pytest.mark.parametrize(
+    ("content", "message"),
+    [
+        (b"", "A text must not be empty. Received: {path}"),
+        (b" \n\n", "A text must not be empty. Received: {path}"),
+        (b"ok\nd\xe9j\xe0\n", "A text must be UTF-8. Received: {path}, line 2, byte 0xe9 at position 2"),
+        (None, "A text must be readable and complete. Received: {path}"),
+    ],
+)
+@pytest.mark.parametrize("side", [0, 1])
+def test_a_bad_side_is_named(tmp_path, content, message, side):
+    paths = [write(tmp_path / language, ["good", "text"]) for language in LANGUAGES]
+    if content is None:
+        paths[side].unlink()
+    else:
+        paths[side].write_bytes(content)
+    assert message.format(path=paths[side]) in error(read_pairs, *paths)
+
+
+def test_a_text_of_which_no_pair_is_full_is_refused(tmp_path):
+    source, target = write(tmp_path / "source", ["a", ""]), write(tmp_path / "target", ["", "b"])
+    assert f"that are not blank. Received: none in {source} and {target}" in error(read_pairs, source, target)
+
+
+# Folders
+
+
+def test_a_folder_is_read_as_tfds_reads_it(tmp_path):
+    splits = folder_splits(write_folder(tmp_path, "train", "test"), LANGUAGES)
+    builder = tfds.TranslateFolder(str(tmp_path))
+    for split in ("train", "test"):
+        examples = builder.as_dataset(split=split).as_numpy_iterator()
+        pairs = [tuple(example[language].decode() for language in LANGUAGES) for example in examples]
+        assert getattr(splits, split) == pairs == [*PAIRS, (split, split)]
+    assert splits.validation is None
+    assert folder_splits(str(tmp_path), ("de", "en")).train == [pair[::-1] for pair in splits.train]
+
+
+@pytest.mark.parametrize("validation", ["validation", "valid", "val", "dev"])
+def test_validation_has_many_names_and_other_files_do_not_matter(tmp_path, validation):
+    root = write_folder(tmp_path, "train", validation, suffix=".txt.gz")
+    (tmp_path / "README.md").write_text("and so on")
+    splits = folder_splits(root, LANGUAGES)
+    assert splits.validation[-1] == (validation, validation)
+    assert splits.test is None
+
+
+def test_what_a_folder_lacks_is_named(tmp_path):
+    assert "dataset='folder' needs `data_dir`" in error(folder_splits, None, LANGUAGES)
+    assert error(folder_splits, str(tmp_path), LANGUAGES) == (
+        f"`data_dir` must hold en.train.txt and de.train.txt, or such files named .txt.gz. Received: {tmp_path} with []"
+    )
+    write_folder(tmp_path, "train", "val")
+    (tmp_path / "de.val.txt").unlink()
+    assert error(folder_splits, str(tmp_path), LANGUAGES) == (
+        f"A split must be there in both languages. Received: {tmp_path}/en.val.txt without de.val.txt"
+    )
+    assert "and fr.train.txt" not in error(folder_splits, str(tmp_path), ("en", "fr"))
+    assert "without fr.train.txt" in error(folder_splits, str(tmp_path), ("en", "fr"))
+
+
+# TFDS
+
+
+def test_a_tfds_set_gives_full_pairs_in_order(book):
+    splits = tfds_splits("phrase_book", str(book), LANGUAGES, False)
+    assert splits == Splits(*([*PAIRS, (split, "Teil")] for split in PhraseBook.SPLITS))
+    assert tfds_splits("phrase_book", str(book), ("de", "en"), False).test[0] == PAIRS[0][::-1]
+
+
+def test_a_tfds_set_must_be_there_in_both_languages(tmp_path, book):
+    message = error(tfds_splits, "wmt16_translate/de-en", str(tmp_path), LANGUAGES, False)
+    assert message.startswith(
+        "The TFDS set wmt16_translate/de-en must be on disk: pass --download, or run `tfds build wmt16_translate/de-en "
+        f"--data_dir={tmp_path}`, or copy the prepared set to {tmp_path}/wmt16_translate/de-en/1.0.0. "
+    )
+    assert message.endswith("Received: nothing there")
+    rule = "must have a text in each of the languages"
+    assert f"{rule} en and fr. Received: wmt16_translate/de-en" in error(
+        tfds_splits, "wmt16_translate/de-en", str(tmp_path), ("en", "fr"), False
+    )
+    assert f"{rule} en and de. Received: letters" in error(tfds_splits, "letters", str(tmp_path), LANGUAGES, False)
+    assert "with ['test']" in error(tfds_splits, "phrase_test", str(tmp_path), LANGUAGES, True)
+
+
+@pytest.mark.parametrize("name", ["no_such_set", "wmt16_translate/xx-en", "not a name"])
+def test_unknown_names_say_which_names_there_are(tmp_path, name):
+    message = error(tfds_splits, name, str(tmp_path), LANGUAGES, False)
+    assert "`dataset` must be numbers, text, folder, or the name of a TFDS translation set" in message
+    assert f"Received: dataset={name!r}" in message
+
+
+def test_without_a_network_a_download_fails_at_once(tmp_path, monkeypatch):
+    def no_network(request, timeout):
+        raise urllib.error.URLError("no network")
+
+    monkeypatch.setattr("urllib.request.urlopen", no_network)
+    message = error(tfds_splits, "wmt16_translate/de-en", str(tmp_path), LANGUAGES, True)
+    assert "Downloading wmt16_translate/de-en needs a network" in message
+    assert message.endswith("Received: no answer from data.statmt.org")
+    assert not list(tmp_path.iterdir())
+
+
+def test_files_of_a_set_must_be_there_and_whole(tmp_path):
+    PhraseBook(data_dir=tmp_path).download_and_prepare()
+    [file] = tmp_path.rglob("*train.tfrecord*")
+    content = file.read_bytes()
+    file.write_bytes(content[:-3])
+    assert "must be complete; prepare" in error(tfds_splits, "phrase_book", str(tmp_path), LANGUAGES, False)
+    file.write_bytes(b"")
+    assert "split train must have 6 pairs. Received: 0" in error(
+        tfds_splits, "phrase_book", str(tmp_path), LANGUAGES, False
+    )
+    file.unlink()
+    assert f"Received: no {file}" in error(tfds_splits, "phrase_book", str(tmp_path), LANGUAGES, False)

@@ -1,0 +1,217 @@
+"""Every kind of parallel text becomes the same three parts; what is left out is what was asked for."""
+
+import logging
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from trainers.engine.data import DataError, Feed
+from trainers.tasks.marks import EOS
+from trainers.tasks.number_words import number_pairs
+from trainers.tasks.subwords import MODEL
+from trainers.tasks.translation_data import load_translation
+
+REAL = Path("/work/shared/data/multi30k")
+PAIRS = number_pairs(200, 5, held_out=False)
+SIZE = 340
+
+
+def write(folder, name, pairs):
+    """Two files; returns their paths."""
+    paths = [folder / f"{name}.{language}" for language in ("en", "de")]
+    for number, path in enumerate(paths):
+        path.write_text("".join(f"{pair[number]}\n" for pair in pairs))
+    return [str(path) for path in paths]
+
+
+def load(dataset="text", files=None, validation=(None, None), test=(None, None), **options):
+    source, target = files or (None, None)
+    return load_translation(
+        **{
+            "dataset": dataset,
+            "source": source,
+            "target": target,
+            "validation_source": validation[0],
+            "validation_target": validation[1],
+            "test_source": test[0],
+            "test_target": test[1],
+            "vocabulary_size": SIZE,
+            **options,
+        }
+    )
+
+
+def error(*arguments, **options):
+    with pytest.raises(DataError) as caught:
+        load(*arguments, **options)
+    return str(caught.value)
+
+
+def read_back(source, subwords):
+    """The pairs of a source, from its tokens."""
+    sides = []
+    for sequences in (source.sources, source.targets):
+        rows = np.split(sequences.tokens, sequences.ends[1:-1])
+        assert all(row[-1] == EOS for row in rows)
+        sides.append(subwords.decode(rows))
+    return list(zip(*sides, strict=True))
+
+
+# Texts
+
+
+def test_two_files_without_others_give_their_last_tenth_for_validation(tmp_path):
+    data = load(files=write(tmp_path, "all", PAIRS))
+    assert data.validation_pairs == PAIRS[180:] == read_back(data.validation, data.subwords)
+    assert read_back(data.train, data.subwords) == PAIRS[:180]
+    assert (data.test_pairs, data.filtered, data.subwords.size) == (None, 0, SIZE)
+    assert not (tmp_path / MODEL).exists()
+
+
+def test_at_most_two_thousand_pairs_are_held_out(tmp_path):
+    data = load(files=write(tmp_path, "all", [("ab", "ba")] * 20_020), vocabulary_size=265)
+    assert (data.train.size, data.validation.size) == (18_020, 2000)
+
+
+def test_files_of_validation_and_test_take_the_place_of_others(tmp_path):
+    files = write(tmp_path, "all", PAIRS[:150])
+    data = load(files=files, validation=write(tmp_path, "v", PAIRS[150:]), test=write(tmp_path, "t", PAIRS[190:]))
+    assert (data.train.size, data.validation_pairs, data.test_pairs) == (150, PAIRS[150:], PAIRS[190:])
+    numbers = load("numbers", validation=write(tmp_path, "v", PAIRS[150:]), pairs=200)
+    assert (numbers.train.size, numbers.validation_pairs, len(numbers.test_pairs)) == (200, PAIRS[150:], 20)
+
+
+def test_numbers_are_held_out_for_validation_and_for_the_test():
+    data = load("numbers", pairs=300)
+    assert (data.train.size, len(data.validation_pairs), len(data.test_pairs)) == (300, 30, 30)
+    train = read_back(data.train, data.subwords)
+    assert train == number_pairs(300, 0, held_out=False)
+    assert len({*train, *data.validation_pairs, *data.test_pairs}) == 360
+    assert {*data.validation_pairs, *data.test_pairs} == {*number_pairs(60, 1, held_out=True)}
+    assert data.filtered == 0
+    back = load("numbers", pairs=300, source_language="de", target_language="en")
+    assert back.validation_pairs == [pair[::-1] for pair in data.validation_pairs]
+    assert read_back(back.train, back.subwords) == [pair[::-1] for pair in train]
+
+
+def test_a_folder_has_its_own_splits(tmp_path):
+    for split, pairs in (("train", PAIRS[:150]), ("dev", PAIRS[150:180]), ("test", PAIRS[180:])):
+        for number, language in enumerate(("en", "de")):
+            (tmp_path / f"{language}.{split}.txt").write_text("".join(f"{pair[number]}\n" for pair in pairs))
+    data = load("folder", data_dir=str(tmp_path))
+    assert read_back(data.train, data.subwords) == PAIRS[:150]
+    assert (data.validation_pairs, data.test_pairs) == (PAIRS[150:180], PAIRS[180:])
+    (tmp_path / "en.dev.txt").unlink()
+    (tmp_path / "de.dev.txt").unlink()
+    assert load("folder", data_dir=str(tmp_path)).validation_pairs == PAIRS[135:150]
+
+
+def test_a_text_is_encoded_in_parts(tmp_path, monkeypatch):
+    whole = load(files=write(tmp_path, "all", PAIRS))
+    monkeypatch.setattr("trainers.tasks.translation_data.CHUNK", 7)
+    parts = load(files=write(tmp_path, "all", PAIRS))
+    for side in ("sources", "targets"):
+        np.testing.assert_array_equal(getattr(whole.train, side).tokens, getattr(parts.train, side).tokens)
+        np.testing.assert_array_equal(getattr(whole.train, side).ends, getattr(parts.train, side).ends)
+
+
+@pytest.mark.skipif(not REAL.is_dir(), reason="no Multi30k here")
+def test_multi30k_has_its_published_sizes_and_little_padding():
+    train, test = (
+        [str(REAL / f"{name}.{language}.gz") for language in ("en", "de")] for name in ("val", "test_2016_flickr")
+    )
+    data = load(files=train, validation=test, test=test, vocabulary_size=3000, max_ratio=2.5)
+    assert (data.train.size + data.filtered, data.validation.size, len(data.test_pairs)) == (1014, 1000, 1000)
+    assert data.filtered < 5
+    # Padding is 11 % of all cells; with pairs in the order of the text it would be 46 %.
+    steps = data.train.steps_per_epoch(Feed(1024))
+    cells = [side.numpy() for inputs, *_ in data.train.training(Feed(1024)).take(steps) for side in inputs.values()]
+    assert 1 - sum(map(np.count_nonzero, cells)) / sum(side.size for side in cells) < 0.15
+
+
+# Filters
+
+
+def test_long_pairs_are_left_out_of_training_alone(tmp_path, caplog):
+    with caplog.at_level(logging.INFO):
+        whole, short = (load(files=write(tmp_path, "all", PAIRS), max_length=length) for length in (250, 12))
+    longest = np.maximum(whole.train.sources.lengths, whole.train.targets.lengths)
+    assert 10 < short.train.size == (longest <= 12).sum() < 170
+    assert short.train.longest == 12
+    assert short.filtered == 180 - short.train.size
+    assert short.validation.size == whole.validation.size == 20
+    assert short.validation.longest > 12
+    assert f"{short.filtered} of 180 training pairs are left out for their lengths" in caplog.messages
+
+
+def test_sides_of_very_different_length_are_left_out_if_they_are_not_short(tmp_path):
+    word = "tausend"
+    counts = [(1, 4), (4, 1), (20, 20), (20, 30), (30, 20), (20, 45), (45, 20), (5, 30)]
+    pairs = [(" ".join([word] * source), " ".join([word] * target)) for source, target in counts]
+    files = write(tmp_path, "all", [*PAIRS, *pairs])
+    data = load(files=files, validation=write(tmp_path, "v", pairs), max_ratio=2)
+    kept = read_back(data.train, data.subwords)
+    assert [pair in kept for pair in pairs] == [True] * 5 + [False] * 3
+    assert data.validation.size == len(pairs)
+    assert data.subwords.text == load(files=files, validation=write(tmp_path, "v", pairs), max_ratio=9).subwords.text
+
+
+def test_if_no_pair_is_left_it_is_said(tmp_path):
+    assert error(files=write(tmp_path, "all", PAIRS), max_length=2) == (
+        "A training pair must have at most max_length=2 subwords a side, and at most max_ratio=2.0 times those of the "
+        "other. Received: 180 pairs, none of them so"
+    )
+
+
+# What a run has kept
+
+
+def test_kept_subwords_are_used_and_must_fit(tmp_path):
+    files = write(tmp_path, "all", PAIRS)
+    first = load(files=files, folder=tmp_path)
+    first.subwords.save(tmp_path)
+    again = load(files=files, folder=tmp_path)
+    assert again.subwords.fingerprint == first.subwords.fingerprint
+    assert "Received: vocabulary_size=341" in error(files=files, folder=tmp_path, vocabulary_size=341)
+    other = write(tmp_path, "other", PAIRS[1:])
+    assert "Received: another training text, 179 pairs" in error(files=other, folder=tmp_path)
+
+
+# Bad input
+
+
+def test_nothing_is_written_when_something_is_wrong(tmp_path):
+    source, target = write(tmp_path, "all", PAIRS)
+    Path(target).write_text("eins\n")
+    before = sorted(tmp_path.rglob("*"))
+    assert f"Received: 200 in {source} and 1 in {target}" in error(files=(source, target), folder=tmp_path)
+    Path(target).write_text("")
+    assert f"must not be empty. Received: {target}" in error(files=(source, target), folder=tmp_path)
+    Path(target).write_bytes(b"\xff\n" * 200)
+    assert f"must be UTF-8. Received: {target}, line 1" in error(files=(source, target), folder=tmp_path)
+    assert sorted(tmp_path.rglob("*")) == before
+
+
+def test_files_come_in_twos(tmp_path):
+    source, target = write(tmp_path, "all", PAIRS)
+    for kind, options in (
+        ("", {"files": (source, None)}),
+        ("validation_", {"files": (source, target), "validation": (source, None)}),
+        ("test_", {"files": (source, target), "test": (source, None)}),
+    ):
+        assert error(**options) == (
+            f"`{kind}source` and `{kind}target` must be two files. Received: {kind}source={source!r}, {kind}target=None"
+        )
+    assert "`source` and `target` must be two files. Received: source=None, target=None" in error()
+    assert "are the files of dataset='text'. Received:" in error("numbers", files=(source, target))
+
+
+def test_arguments_are_checked(tmp_path):
+    for name, value, least in (("pairs", 0, 1), ("max_length", 1, 2), ("max_ratio", 0.9, 1), ("max_ratio", np.nan, 1)):
+        assert error("numbers", **{name: value}) == f"`{name}` must be at least {least}. Received: {name}={value}"
+    assert "must differ. Received: 'en' twice" in error("numbers", target_language="en")
+    assert "must be en and de. Received: ('en', 'fr')" in error("numbers", target_language="fr")
+    assert "Received: dataset='wikitext2'" in error("wikitext2", data_dir=str(tmp_path))
+    files = write(tmp_path, "one", PAIRS[:1])
+    assert "must have 2 pairs. Received: 1" in error(files=files)

@@ -1,0 +1,331 @@
+"""The translation model: size, against torch, causality, padding, shared weights, steps, losses, files and errors."""
+
+import keras
+import numpy as np
+import pytest
+import tensorflow as tf
+import torch
+
+from tests.trainers.test_transformer import copy_block, positions_of_tensor2tensor
+from trainers.engine.randomness import _generators
+from trainers.layers import LayerError
+from trainers.tasks.marks import BOS, EOS, PAD
+from trainers.tasks.translation_models import (
+    build_translation_model,
+    cross_entropy,
+    padding_mask,
+    smoothed_cross_entropy,
+)
+
+VOCABULARY = 40
+SIZES = {"layers": 2, "width": 32, "heads": 4, "inner": 48}
+DROPOUTS = {"dropout": 0.3, "attention_dropout": 0.1, "activation_dropout": 0.1}
+BIG = {"layers": 6, "width": 1024, "heads": 16, "inner": 4096}
+LENGTHS = (6, 3, 1)
+
+
+def small_model(**options):
+    return build_translation_model(VOCABULARY, **SIZES | options)
+
+
+def batch(lengths=LENGTHS, positions=5):
+    """Sources of these lengths, their end counted, and targets that are all of one length."""
+    generator = np.random.default_rng(0)
+    source = np.full((len(lengths), max(lengths)), PAD, "int32")
+    for row, length in zip(source, lengths, strict=True):
+        row[:length] = [*generator.integers(EOS + 1, VOCABULARY, length - 1), EOS]
+    target = generator.integers(EOS + 1, VOCABULARY, (len(lengths), positions)).astype("int32")
+    target[:, 0] = BOS
+    return {"source": source, "target": target}
+
+
+@pytest.fixture(scope="module")
+def model():
+    keras.utils.set_random_seed(0)
+    return small_model(**DROPOUTS)
+
+
+@pytest.fixture(scope="module")
+def without_dropout():
+    # With dropout of its weights, Keras warns of an attention to a single position.
+    keras.utils.set_random_seed(0)
+    return small_model()
+
+
+def big_parameters(subwords):
+    width, inner = 1024, 4096
+    attention = 4 * (width * width + width)
+    dense = width * inner + inner + inner * width + width
+    norm = 2 * width
+    encoder_block = attention + dense + 2 * norm
+    decoder_block = 2 * attention + dense + 3 * norm
+    return subwords * width + 6 * (encoder_block + decoder_block)
+
+
+def test_parameters_of_the_big_model_are_210_million():
+    # Only shapes: the numbers would be 0.84 GB.
+    with keras.StatelessScope(initialize_variables=False):
+        model = build_translation_model(32_768, **BIG, **DROPOUTS)
+    keras.utils.clear_session()  # or the next scope would make them after all
+    assert big_parameters(32_768) == 209_911_808
+    assert sum(int(np.prod(weight.shape)) for weight in model.trainable_variables) == 209_911_808
+
+
+def test_logits_are_float32_numbers_of_every_subword(model):
+    logits = model(batch())
+    assert logits.shape == (3, 5, VOCABULARY)
+    assert logits.dtype == "float32"
+    assert np.isfinite(logits).all()
+
+
+def torch_transformer():
+    """With random biases and norms, which would hide a mistake, and no norm after the last block."""
+    torch.manual_seed(0)
+    sizes = (SIZES["width"], SIZES["heads"], SIZES["layers"], SIZES["layers"], SIZES["inner"])
+    reference = torch.nn.Transformer(*sizes, dropout=0.0, batch_first=True)
+    reference.encoder.norm = reference.decoder.norm = None
+    for parameter in reference.parameters():
+        torch.nn.init.normal_(parameter, std=0.3)
+    return reference
+
+
+def torch_logits(reference, table, inputs):
+    def embed(tokens):
+        x = table[torch.tensor(tokens, dtype=torch.long)] * table.shape[1] ** 0.5
+        return x + torch.tensor(positions_of_tensor2tensor(tokens.shape[1], table.shape[1]), dtype=torch.float32)
+
+    padding = torch.tensor(inputs["source"] == PAD)
+    hidden = reference(
+        embed(inputs["source"]),
+        embed(inputs["target"]),
+        tgt_mask=torch.nn.Transformer.generate_square_subsequent_mask(inputs["target"].shape[1]),
+        src_key_padding_mask=padding,
+        memory_key_padding_mask=padding,
+        tgt_is_causal=True,
+    )
+    return hidden @ table.T
+
+
+# Without dropout Keras' attention is another code path, so both are compared.
+@pytest.mark.parametrize("attention_dropout", [0.0, 0.1])
+def test_model_equals_that_of_torch(attention_dropout):
+    model, reference, inputs = small_model(attention_dropout=attention_dropout), torch_transformer(), batch()
+    layers = (*reference.encoder.layers, *reference.decoder.layers)
+    for block, layer in zip((*model.encoder, *model.decoder), layers, strict=True):
+        copy_block(block, layer)
+    table = torch.tensor(model.embedding.get_weights()[0], requires_grad=True)
+    expected = torch_logits(reference, table, inputs)
+    (expected**2).mean().backward()
+    with tf.GradientTape() as tape:
+        logits = model(inputs)
+        loss = tf.reduce_mean(logits**2)
+    np.testing.assert_allclose(logits, expected.detach().numpy(), rtol=0, atol=2e-5)
+    gradient = tf.convert_to_tensor(tape.gradient(loss, model.embedding.embeddings.value)).numpy()
+    np.testing.assert_allclose(gradient, table.grad.numpy(), rtol=0, atol=1e-5 * np.abs(gradient).max())
+
+
+def test_a_later_subword_of_the_target_changes_nothing_before_it(model):
+    inputs = batch()
+    changed = {**inputs, "target": inputs["target"].copy()}
+    changed["target"][:, 3] = EOS
+    before, after = model(inputs).numpy(), model(changed).numpy()
+    np.testing.assert_array_equal(before[:, :3], after[:, :3])
+    assert not np.any(np.isclose(before[:, 3:], after[:, 3:]).all(axis=-1))
+
+
+def test_every_subword_of_the_source_matters_everywhere(model):
+    inputs = batch(lengths=(6,))
+    for position in range(6):
+        changed = {**inputs, "source": inputs["source"].copy()}
+        changed["source"][:, position] = VOCABULARY - 1
+        assert not np.any(np.isclose(model(inputs), model(changed)).all(axis=-1))
+
+
+def test_padding_of_the_source_does_not_matter(without_dropout):
+    model, inputs = without_dropout, batch()
+    wider = {**inputs, "source": np.pad(inputs["source"], [(0, 0), (0, 9)], constant_values=PAD)}
+    np.testing.assert_allclose(model(wider), model(inputs), rtol=0, atol=1e-5)
+    for row, length in enumerate(LENGTHS):
+        alone = {"source": inputs["source"][row : row + 1, :length], "target": inputs["target"][row : row + 1]}
+        np.testing.assert_allclose(model(alone)[0], model(inputs)[row], rtol=0, atol=1e-5)
+
+
+def test_a_row_of_padding_gives_numbers(model):
+    assert np.isfinite(model({"source": np.zeros((1, 4), "int32"), "target": np.zeros((1, 3), "int32")})).all()
+
+
+def test_subwords_may_be_of_any_integer_type(model):
+    inputs = batch()
+    for dtype in ("int64", "uint16"):
+        of_dtype = {name: tokens.astype(dtype) for name, tokens in inputs.items()}
+        np.testing.assert_array_equal(model(of_dtype), model(inputs))
+
+
+def test_embeddings_start_normal_and_are_scaled_by_the_root_of_the_width():
+    model = build_translation_model(2000, layers=1, width=64, heads=2, inner=8)
+    table = model.embedding.get_weights()[0]
+    assert abs(table.mean()) < 0.001
+    assert abs(table.std() / 64**-0.5 - 1) < 0.01
+    tokens = np.arange(2000, dtype="int32")[None]
+    model.positions = lambda x, start: x
+    np.testing.assert_allclose(model._embed(tokens)[0], 8 * table, rtol=1e-6)
+
+
+def test_one_matrix_serves_source_target_and_output(model):
+    names = [weight.path for weight in model.weights]
+    assert len(names) == len({id(weight) for weight in model.weights})
+    assert sum("embedding" in name for name in names) == 1
+    inputs, read = batch(), 20
+    assert read not in inputs["source"]
+    with tf.GradientTape() as tape:
+        # Of the first position, which sees no word of the target but BOS.
+        logit = model({name: tokens[:1] for name, tokens in inputs.items()})[0, 0, read]
+    gradient = tf.convert_to_tensor(tape.gradient(logit, model.embedding.embeddings.value)).numpy()
+    assert set(np.flatnonzero(gradient.any(axis=1))) == {*inputs["source"][0], BOS, read}
+
+
+def test_every_weight_has_a_gradient_and_every_dropout_can_be_seeded(model):
+    with tf.GradientTape() as tape:
+        loss = tf.reduce_sum(model(batch(), training=True) ** 2)
+    for weight, gradient in zip(model.trainable_variables, tape.gradient(loss, model.trainable_variables), strict=True):
+        assert np.any(tf.convert_to_tensor(gradient)), weight.path
+    dropouts = [layer for layer in model._flatten_layers() if isinstance(layer, keras.layers.Dropout)]
+    assert len(dropouts) == 2 + SIZES["layers"] * (4 + 6)
+    assert {id(generator) for generator in _generators(model)} == {id(layer.seed_generator) for layer in dropouts}
+
+
+def steps_with_parents(model, source, tokens, parents):
+    """The logits after every position, of targets each of which goes on from that of its parent."""
+    memory, past = model.start(source, tokens.shape[1])
+    for position in range(tokens.shape[2]):
+        logits, past = model.step(tokens[:, :, position], past, memory)
+        yield logits.numpy()
+        past = past.follow(parents[position])
+
+
+def test_steps_equal_the_whole_target_whatever_it_goes_on_from(without_dropout):
+    model, source, targets, positions = without_dropout, batch()["source"], 3, 6
+    generator = np.random.default_rng(1)
+    tokens = generator.integers(EOS, VOCABULARY, (len(source), targets, positions)).astype("int32")
+    parents = generator.integers(0, targets, (positions, len(source), targets))
+    whole = tokens[:, :, :1]
+    for position, logits in enumerate(steps_with_parents(model, source, tokens, parents)):
+        inputs = {"source": np.repeat(source, targets, axis=0), "target": whole.reshape(-1, position + 1)}
+        np.testing.assert_allclose(
+            logits, model(inputs).numpy()[:, -1].reshape(logits.shape), rtol=0, atol=1e-5, err_msg=str(position)
+        )
+        if position + 1 < positions:
+            past = np.take_along_axis(whole, parents[position][:, :, None], axis=1)
+            whole = np.concatenate([past, tokens[:, :, position + 1 : position + 2]], axis=2)
+    assert not np.array_equal(whole, tokens)
+
+
+@pytest.mark.parametrize("policy", ["mixed_float16", "mixed_bfloat16"])
+def test_half_precision_has_finite_gradients_in_float32_and_steps_like_itself(policy):
+    full = small_model()
+    keras.config.set_dtype_policy(policy)
+    half, inputs = small_model(), batch()
+    half.set_weights(full.get_weights())
+    assert {weight.dtype for weight in half.trainable_variables} == {"float32"}
+    assert half.encode(inputs["source"]).dtype == policy.removeprefix("mixed_")
+    with tf.GradientTape() as tape:
+        logits = half(inputs, training=True)
+        loss = tf.reduce_mean(cross_entropy(inputs["target"], logits)) * 2.0**10
+    assert logits.dtype == "float32"
+    for gradient in tape.gradient(loss, half.trainable_variables):
+        assert gradient.dtype == "float32"
+        assert np.isfinite(tf.convert_to_tensor(gradient)).all()
+    tolerance = {"mixed_float16": 0.02, "mixed_bfloat16": 0.1}[policy]
+    np.testing.assert_allclose(logits, full(inputs), rtol=0, atol=tolerance)
+    tokens, stay = inputs["target"][:, None], np.zeros((5, len(LENGTHS), 1), "int32")
+    stepped = np.stack([step[:, 0] for step in steps_with_parents(half, inputs["source"], tokens, stay)], axis=1)
+    np.testing.assert_allclose(stepped, logits, rtol=0, atol=tolerance)
+
+
+@pytest.mark.parametrize("policy", ["mixed_float16", "mixed_bfloat16"])
+def test_gradients_of_a_frequent_subword_are_summed_in_float32(policy):
+    keras.config.set_dtype_policy(policy)
+    model = small_model(layers=1)
+    many = 5000
+    with tf.GradientTape() as tape:
+        total = tf.reduce_sum(tf.cast(model.embedding(np.full((1, many), 7)), tf.float32))
+    gradient = tf.convert_to_tensor(tape.gradient(total, model.embedding.embeddings.value))
+    np.testing.assert_array_equal(gradient[7], np.full(SIZES["width"], many))
+
+
+@pytest.mark.parametrize("policy", ["float32", "mixed_float16"])
+def test_a_saved_model_loads_in_its_precision(policy, tmp_path):
+    keras.config.set_dtype_policy(policy)
+    model = small_model(**DROPOUTS, layers=1)
+    model.save(tmp_path / "model.keras")
+    keras.config.set_dtype_policy("float32")
+    loaded = keras.models.load_model(tmp_path / "model.keras")
+    np.testing.assert_array_equal(loaded(batch()), model(batch()))
+    assert loaded.encode(batch()["source"]).dtype == policy.removeprefix("mixed_")
+    assert loaded.get_config() == model.get_config()
+    assert len(loaded.weights) == len(model.weights)
+
+
+def logits_and_targets():
+    generator = np.random.default_rng(0)
+    logits = 3 * generator.normal(size=(4, 6, VOCABULARY)).astype("float32")
+    targets = generator.integers(1, VOCABULARY, (4, 6)).astype("int32")
+    targets[0, 2:] = PAD
+    return logits, targets
+
+
+@pytest.mark.parametrize("smoothing", [0.0, 0.1, 0.9])
+def test_losses_and_their_gradients_equal_those_of_torch(smoothing):
+    logits, targets = logits_and_targets()
+    theirs = torch.tensor(logits, requires_grad=True)
+    expected = torch.nn.functional.cross_entropy(
+        theirs.reshape(-1, VOCABULARY),
+        torch.tensor(targets, dtype=torch.long).reshape(-1),
+        label_smoothing=smoothing,
+        ignore_index=PAD,
+        reduction="none",
+    )
+    expected.sum().backward()
+    ours = tf.constant(logits)
+    with tf.GradientTape() as tape:
+        tape.watch(ours)
+        losses = smoothed_cross_entropy(targets, ours, smoothing)
+    assert losses.dtype == "float32"
+    np.testing.assert_allclose(losses, expected.detach().numpy().reshape(4, 6), rtol=1e-5, atol=1e-5)
+    np.testing.assert_allclose(tape.gradient(losses, ours), theirs.grad.numpy(), rtol=0, atol=1e-6)
+    assert not np.any(losses[0, 2:])
+
+
+def test_cross_entropy_is_the_loss_without_smoothing():
+    logits, targets = logits_and_targets()
+    probabilities = np.exp(logits - np.log(np.exp(logits).sum(axis=-1, keepdims=True)))
+    right = np.take_along_axis(probabilities, targets[:, :, None], axis=-1)[:, :, 0]
+    np.testing.assert_allclose(cross_entropy(targets, logits), np.where(targets == PAD, 0, -np.log(right)), rtol=1e-4)
+    assert not np.allclose(smoothed_cross_entropy(targets, logits, 0.1), cross_entropy(targets, logits), rtol=0.01)
+
+
+def test_padding_mask_is_true_for_subwords():
+    np.testing.assert_array_equal(padding_mask(np.array([[5, EOS, PAD]])), [[[True, True, False]]])
+
+
+@pytest.mark.parametrize(
+    ("changes", "message"),
+    [
+        ({"layers": 0}, "`layers` must be >= 1. Received: layers=0"),
+        ({"heads": 3}, "`heads` must divide width=32. Received: heads=3"),
+        ({"width": 0}, "`width` and `inner` must be >= 1. Received: width=0"),
+        ({"width": 33, "heads": 3}, "`width` of positions must be even and >= 4. Received: width=33"),
+        ({"dropout": 1}, "`dropout` must be in [0, 1). Received: dropout=1"),
+    ],
+)
+def test_errors_say_the_rule_and_then_the_value(changes, message):
+    with pytest.raises(LayerError) as error:
+        small_model(**changes)
+    assert message in str(error.value)
+
+
+def test_errors_of_vocabulary_and_smoothing():
+    with pytest.raises(LayerError, match="`vocabulary_size` must be > 3. Received: vocabulary_size=3"):
+        build_translation_model(3, **SIZES)
+    with pytest.raises(LayerError, match="`smoothing` must be in .0, 1.. Received: smoothing=1.0"):
+        smoothed_cross_entropy(*reversed(logits_and_targets()), 1.0)
