@@ -212,6 +212,14 @@ def test_the_embedded_model_says_unseen_numbers(tmp_path):
     assert text == "einundzwanzig\n"
 
 
+FULL_SIZE_FILES = {
+    "source": "train.en",
+    "target": "train.de",
+    "validation_source": "val.en",
+    "validation_target": "val.de",
+}
+
+
 def write_many_words(folder, words=60_000):
     """A parallel text that has 32,768 subwords."""
     generator = np.random.default_rng(0)
@@ -225,21 +233,21 @@ def write_many_words(folder, words=60_000):
 @pytest.mark.slow
 def test_the_papers_translation_experiment_builds_at_full_size_and_takes_updates(tmp_path):
     write_many_words(tmp_path)
-    flags = ["--dataset=text", *(f"--{name}={tmp_path}/{file}" for name, file in FULL_SIZE_FILES.items())]
-    flags += ["--strategy=mirrored", "--logical_devices=2", f"--output_dir={tmp_path}/run", "--extra_length=2"]
-    small = ["--max_tokens=1280", "--steps=6", "--log_every=1", "--checkpoint_every=0", "--average=1", "--beam=1"]
-    finish(program(MODULE, "--flagfile=configs/paper/wmt16.flags", *flags, *small))
+    files = [f"--{name}={tmp_path}/{file}" for name, file in FULL_SIZE_FILES.items()]
+    devices = ["--strategy=mirrored", "--logical_devices=2", f"--output_dir={tmp_path}/run"]
+    small = [
+        "--dataset=text",
+        "--max_tokens=320",
+        "--accumulate=4",
+        "--steps=3",
+        "--log_every=1",
+        "--checkpoint_every=0",
+    ]
+    small += ["--average=1", "--beam=1", "--extra_length=2"]
+    finish(program(MODULE, "--flagfile=configs/paper/wmt16.flags", *files, *devices, *small))
     last = records(tmp_path / "run")[-1]
     assert last["updates"] >= 2
     assert np.isfinite(last["loss"])
     stored = json.loads((tmp_path / "run/config.json").read_text())["config"]
-    sizes = [stored[name] for name in ("layers", "width", "heads", "inner", "vocabulary_size", "accumulate")]
-    assert sizes == [6, 1024, 16, 4096, 32_768, 16]
-
-
-FULL_SIZE_FILES = {
-    "source": "train.en",
-    "target": "train.de",
-    "validation_source": "val.en",
-    "validation_target": "val.de",
-}
+    sizes = [stored[name] for name in ("layers", "width", "heads", "inner", "vocabulary_size")]
+    assert sizes == [6, 1024, 16, 4096, 32_768]

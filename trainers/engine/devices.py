@@ -5,6 +5,8 @@ import os
 
 import keras
 import tensorflow as tf
+from tensorflow.core.protobuf import rewriter_config_pb2
+from tensorflow.python.eager import context
 
 from trainers.engine.config import Config, ConfigError
 
@@ -21,6 +23,12 @@ def prepare_devices(config: Config) -> None:
 
 def make_strategy(config: Config) -> tf.distribute.Strategy:
     """One strategy object serves a whole process."""
+    strategy = _strategy(config)
+    _keep_sums_as_they_are()  # last: a cluster changes the options of TensorFlow that this one is among
+    return strategy
+
+
+def _strategy(config: Config) -> tf.distribute.Strategy:
     if config.strategy == "multiworker":  # first of all: it must come before TensorFlow looks at its devices
         if "TF_CONFIG" not in os.environ:
             raise ConfigError("--strategy=multiworker needs the cluster in TF_CONFIG. Received: no TF_CONFIG")
@@ -36,6 +44,19 @@ def make_strategy(config: Config) -> tf.distribute.Strategy:
     cpus = [cpu.name for cpu in tf.config.list_logical_devices("CPU")]
     # The default cross-device operations cannot run inside a loop in a graph on CPUs.
     return tf.distribute.MirroredStrategy(cpus, cross_device_ops=tf.distribute.ReductionToOneDevice())
+
+
+def _keep_sums_as_they_are() -> None:
+    """Turns one rewriting of graphs off.
+
+    Where TensorFlow expects a graph to fill the memory of a device, and a CPU counts as 256 MB, it makes sums of
+    several tensors use temporary variables. Inside the loop over micro-batches these fail: "ALREADY_EXISTS: Resource
+    .../tmp_var" (tensorflow issue 37740).
+    """
+    options = context.context().function_call_options
+    config = tf.compat.v1.ConfigProto.FromString(options.config_proto_serialized)
+    config.graph_options.rewrite_options.memory_optimization = rewriter_config_pb2.RewriterConfig.NO_MEM_OPT
+    options.config_proto_serialized = config
 
 
 def worker_of(config: Config) -> tuple[int, int]:
