@@ -21,6 +21,7 @@ setup(
     extras_require={
         "trainers": [
             "absl-py",
+            "grpcio",  # what keras-tuner needs for its chief and workers, and does not ask for
             "importlib_resources",  # what TFDS needs to prepare its built-in sets, and does not ask for
             "keras-hub",
             "keras-tuner>=1.4.8",
@@ -28,6 +29,7 @@ setup(
             "mlxtend",
             "num2words",
             "sacrebleu",
+            "scipy",
             "sentencepiece",
             "tensorboard",  # which TensorFlow 2.21 no longer brings
             "tensorflow>=2.21",
@@ -40,6 +42,7 @@ setup(
             "mpmath",
             "mypy",
             "optax",
+            "psutil",
             "pytest",
             "pytest-xdist",
             "ruff",

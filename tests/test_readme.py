@@ -80,9 +80,11 @@ def test_every_flag_that_a_page_names_exists(name):
     from trainers.analysis.measured_run import AnalysisConfig
     from trainers.effective_warmup import WarmupConfig
     from trainers.simulate import SimulationConfig
+    from trainers.sweeps.space import sweep_config_class
     from trainers.tasks import TASKS
 
-    configs = [AnalysisConfig, SimulationConfig, WarmupConfig, *(task.config_class for task in TASKS.values())]
+    sweeps = [sweep_config_class(task) for task in TASKS.values()]
+    configs = [AnalysisConfig, SimulationConfig, WarmupConfig, *sweeps]
     flags = {field.name for config in configs for field in dataclasses.fields(config)} | {"config", "flagfile", "help"}
     named = re.findall(r"(?<![\w-])--(\w+)", PAGES[name].read_text())
     assert set(named) <= flags

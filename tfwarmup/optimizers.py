@@ -107,7 +107,7 @@ class Adam(Optimizer):
         super().apply([dense(gradient) for gradient in grads], trainable_variables)
 
     def update_step(self, gradient: Any, variable: Any, learning_rate: Any) -> None:
-        scalars = learning_rate if isinstance(learning_rate, Scalars) else self._scalars(learning_rate)
+        scalars = learning_rate if isinstance(learning_rate, Scalars) else self._next_scalars(learning_rate)
         if scalars.decay is not None and not self._use_weight_decay(variable):
             scalars = scalars._replace(decay=None)
         index = self._get_variable_index(variable)
@@ -123,9 +123,11 @@ class Adam(Optimizer):
             "warmup_period": self.warmup_period,
         }
 
-    def _scalars(self, learning_rate: Any) -> Scalars:
-        """The update of t as rate and "epsilon hat": dividing through by sqrt(1 - beta_2^t) moves it out of v_t."""
-        t = ops.cast(self.iterations + 1, "float32")
+    def _next_scalars(self, learning_rate: Any) -> Scalars:
+        return self.scalars(learning_rate, ops.cast(self.iterations + 1, "float32"))
+
+    def scalars(self, learning_rate: Any, t: Any) -> Scalars:
+        """Update t, a float32, as rate and "epsilon hat": dividing by sqrt(1 - beta_2^t) moves it out of v_t."""
         rate = ops.cast(learning_rate, "float32")
         warmed = rate * self._factor(t)
         root = ops.sqrt(_one_minus_power(self._betas.second, t))
@@ -138,7 +140,7 @@ class Adam(Optimizer):
 
     def _backend_update_step(self, grads: Any, trainable_variables: Any, learning_rate: Any) -> None:
         # The scalars of an update are the same for every variable: computed once, they travel as the learning rate.
-        super()._backend_update_step(grads, trainable_variables, self._scalars(learning_rate))
+        super()._backend_update_step(grads, trainable_variables, self._next_scalars(learning_rate))
 
     def _apply_weight_decay(self, variables: Any) -> None:
         """Nothing: the decay is part of the update, where its factor is known."""
@@ -203,11 +205,10 @@ class RAdam(Adam):
         config = {**super().get_config(), "first_steps": self.first_steps, "rho_threshold": self.rho_threshold}
         return {key: value for key, value in config.items() if key not in ("warmup", "warmup_period")}
 
-    def _scalars(self, learning_rate: Any) -> Scalars:
-        adam = super()._scalars(learning_rate)
+    def scalars(self, learning_rate: Any, t: Any) -> Scalars:
+        adam = super().scalars(learning_rate, t)
         if not self.momentum_steps:
             return adam
-        t = ops.cast(self.iterations + 1, "float32")
         momentum_rate = ops.cast(learning_rate, "float32") / _one_minus_power(self._betas.first, t) * _MOMENTUM_EPSILON
         is_momentum = t <= self.momentum_steps
         return adam._replace(

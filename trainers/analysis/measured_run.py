@@ -7,16 +7,15 @@ from collections.abc import Iterator
 from typing import Any
 
 import numpy as np
-import tensorflow as tf
 
 from tfwarmup import WARMUPS
 from tfwarmup.applied import moments, update_magnitudes
 from tfwarmup.samples import ParameterSample, coefficient_of_variation, correlation, quantiles
 from trainers.analysis.gradient_samples import GradientSamples
+from trainers.engine.bench import Bench
 from trainers.engine.config import ConfigError, option, require
 from trainers.engine.records import RunFolder
 from trainers.engine.run import Run
-from trainers.engine.task import Task
 from trainers.tasks.image_classification import ImageConfig
 
 A_DECADE = 40  # log-spaced measurements
@@ -67,8 +66,8 @@ class MeasuredRun(Run):
 
     config: AnalysisConfig
 
-    def __init__(self, config: AnalysisConfig, task: Task, strategy: tf.distribute.Strategy, folder: RunFolder) -> None:
-        super().__init__(config, task, strategy, folder)
+    def __init__(self, config: AnalysisConfig, bench: Bench, folder: RunFolder) -> None:
+        super().__init__(config, bench, folder)
         try:
             self.sample = ParameterSample(self.model.trainable_variables, config.sampled_parameters, config.seed)
         except ValueError as error:  # the library's own words

@@ -41,8 +41,9 @@ class Settings:
         """Raises `ConfigError` for the first value that cannot be."""
         for field in dataclasses.fields(self):
             choices, value = field.metadata["choices"], getattr(self, field.name)
-            if choices and value is not None and value not in choices:
-                raise ConfigError(f"--{field.name} must be one of {', '.join(choices)}. Received: {value!r}")
+            for item in value if isinstance(value, tuple) else (value,):
+                if choices and item is not None and item not in choices:
+                    raise ConfigError(f"--{field.name} must be one of {', '.join(choices)}. Received: {item!r}")
         require(self.output_dir, "--output_dir must name a folder", self.output_dir)
 
     def identity(self) -> dict[str, Any]:

@@ -30,8 +30,6 @@ def make_strategy(config: Config) -> tf.distribute.Strategy:
 
 def _strategy(config: Config) -> tf.distribute.Strategy:
     if config.strategy == "multiworker":  # first of all: it must come before TensorFlow looks at its devices
-        if "TF_CONFIG" not in os.environ:
-            raise ConfigError("--strategy=multiworker needs the cluster in TF_CONFIG. Received: no TF_CONFIG")
         return tf.distribute.MultiWorkerMirroredStrategy()
     gpus = tf.config.list_logical_devices("GPU")
     kind = config.strategy
@@ -63,6 +61,8 @@ def worker_of(config: Config) -> tuple[int, int]:
     """How many workers there are and which one this is."""
     if config.strategy != "multiworker":
         return 1, 0
+    if "TF_CONFIG" not in os.environ:
+        raise ConfigError("--strategy=multiworker needs the cluster in TF_CONFIG. Received: no TF_CONFIG")
     cluster = json.loads(os.environ["TF_CONFIG"])
     return len(cluster["cluster"]["worker"]), cluster["task"]["index"]
 

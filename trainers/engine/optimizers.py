@@ -33,11 +33,12 @@ class InverseSquareRootDecay(LearningRateSchedule):
 
 
 def make_optimizer(config: Config, steps_per_epoch: int, total_steps: int) -> keras.optimizers.Optimizer:
-    """Gradients are summed over the replicas before anything looks at them."""
-    try:
-        optimizer = _bare_optimizer(config, make_rate(config, steps_per_epoch, total_steps))
-    except ValueError as error:  # the library's own words: beta_2 too small for RAdam, for one
-        raise ConfigError(str(error)) from error
+    """The optimizer that a config describes."""
+    return wrapped(bare_optimizer(config, steps_per_epoch, total_steps), config)
+
+
+def wrapped(optimizer: keras.optimizers.Optimizer, config: Config) -> keras.optimizers.Optimizer:
+    """With a loss scale if need be; gradients are summed over the replicas before anything looks at them."""
     if config.precision == "mixed_float16":
         optimizer = keras.optimizers.LossScaleOptimizer(optimizer)
     return tfwarmup.reduce_first(optimizer)
@@ -57,7 +58,15 @@ def make_rate(config: Config, steps_per_epoch: int, total_steps: int) -> float |
     return float(rate)
 
 
-def _bare_optimizer(config: Config, rate: float | LearningRateSchedule) -> keras.optimizers.Optimizer:
+def bare_optimizer(config: Config, steps_per_epoch: int, total_steps: int) -> keras.optimizers.Optimizer:
+    """Decay, warmup and clipping."""
+    try:
+        return _named_optimizer(config, make_rate(config, steps_per_epoch, total_steps))
+    except ValueError as error:  # the library's own words: beta_2 too small for RAdam, for one
+        raise ConfigError(str(error)) from error
+
+
+def _named_optimizer(config: Config, rate: float | LearningRateSchedule) -> keras.optimizers.Optimizer:
     warmup = config.resolved_warmup
     options: dict[str, Any] = {
         "beta_1": config.beta_1,

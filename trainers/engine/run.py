@@ -1,25 +1,20 @@
 """A run from its first step to its last, or from wherever it was stopped."""
 
-import bisect
-import dataclasses
-import functools
 import math
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator
 from typing import Any
 
-import keras
 import tensorflow as tf
 from tqdm import tqdm
 
-from tfwarmup.applied import applied_rate
+from tfwarmup.applied import applied_rate, updates_made
+from trainers.engine.bench import Bench
 from trainers.engine.checkpoint import Checkpoints
-from trainers.engine.config import Config, ConfigError, require
-from trainers.engine.data import Feed, Source
-from trainers.engine.devices import check_divisible, make_strategy, prepare_devices, worker_of
-from trainers.engine.optimizers import make_optimizer
+from trainers.engine.config import Config
+from trainers.engine.devices import worker_of
 from trainers.engine.records import RunFolder
-from trainers.engine.step import PATIENCE, Stepper
+from trainers.engine.step import PATIENCE
 from trainers.engine.task import Task
 
 
@@ -27,60 +22,26 @@ class DivergedError(Exception):
     """The loss is not a number any more."""
 
 
-@dataclasses.dataclass(frozen=True)
-class Plan:
-    """How long a run is."""
-
-    steps_per_epoch: int
-    total_steps: int
-
-    @classmethod
-    def of(cls, config: Config, source: Source, feed: Feed) -> "Plan":
-        steps = source.steps_per_epoch(feed)
-        if steps == 0:
-            raise ConfigError(
-                f"--{config.batch_flag} must not exceed what there is to train on, {source.size} examples. "
-                f"Received: {config.global_batch}"
-            )
-        return cls(steps, config.steps or steps * config.epochs)
-
-    def segments(self, start: int, log_every: int, stops: Sequence[int] = ()) -> Iterator[tuple[int, int]]:
-        """(first, last) steps between two records: at multiples of `log_every`, ends of epochs, and further stops."""
-        while start < self.total_steps:
-            end = min((start // log_every + 1) * log_every, self.total_steps, self.epoch_end(start))
-            following = bisect.bisect_right(stops, start)
-            end = min([end, *stops[following : following + 1]])
-            yield start, end
-            start = end
-
-    def epoch_end(self, step: int) -> int:
-        return (step // self.steps_per_epoch + 1) * self.steps_per_epoch
-
-    def is_epoch_end(self, step: int) -> bool:
-        return step % self.steps_per_epoch == 0 or step == self.total_steps
-
-    def checkpoints(self, every: int) -> int:
-        """How many checkpoints the run writes: one every so many steps, or every epoch, and one at its end."""
-        return -(-self.total_steps // (every or self.steps_per_epoch))
-
-
-def train(task: Task, config: Config, run_class: type["Run"] | None = None) -> dict[str, Any]:
+def train(
+    task: Task,
+    config: Config,
+    run_class: type["Run"] | None = None,
+    make_bench: Callable[[Config, Task], Bench] = Bench,
+) -> dict[str, Any]:
     """Runs a task to its end and returns its results: the final validation metrics, and what the task concludes.
 
     Args:
         task: What to train.
         config: How.
         run_class: A `Run` that does more than train.
+        make_bench: Returns what to train with, at its beginning; not necessarily new.
 
     Raises:
         ConfigError, DataError: before anything is written.
         DivergedError: the loss became NaN; the run's folder says so.
     """
-    prepare_devices(config)
-    strategy = make_strategy(config)
-    check_divisible(config, strategy)
     folder = RunFolder(config, task.name, chief=worker_of(config)[1] == 0)
-    run = (run_class or Run)(config, task, strategy, folder)
+    run = (run_class or Run)(config, make_bench(config, task), folder)
     task.check_folder(folder.path, run.data)
     folder.open()
     if folder.chief:
@@ -104,23 +65,10 @@ def train(task: Task, config: Config, run_class: type["Run"] | None = None) -> d
 class Run:
     """The loop around the train step: records, validation, checkpoints, progress."""
 
-    def __init__(self, config: Config, task: Task, strategy: tf.distribute.Strategy, folder: RunFolder) -> None:
-        self.config, self.task, self.strategy, self.folder = config, task, strategy, folder
-        self.data = task.load(config)
-        self.plan = Plan.of(config, self.data.train, self._feed(0, training=True))
-        checkpoints = self.plan.checkpoints(config.checkpoint_every)
-        require(
-            config.average <= checkpoints,
-            f"--average must be at most the run's {checkpoints} checkpoints",
-            config.average,
-        )
-        keras.utils.set_random_seed(config.seed)
-        with strategy.scope():
-            self.model = task.build(config, self.data)
-            self.optimizer = make_optimizer(config, self.plan.steps_per_epoch, self.plan.total_steps)
-            self.optimizer.build(self.model.trainable_variables)
-            self.stepper = Stepper(config, task, self.model, self.optimizer, strategy)
-        self.judge = task.judge(config, self.data, self.model)
+    def __init__(self, config: Config, bench: Bench, folder: RunFolder) -> None:
+        self.config, self.bench, self.folder = config, bench, folder
+        self.task, self.data, self.plan, self.model = bench.task, bench.data, bench.plan, bench.model
+        self.optimizer, self.stepper = bench.optimizer, bench.stepper
         self.checkpoints = Checkpoints(folder.path / "checkpoints", config.average)
         self.variables = [*self.model.variables, *self.optimizer.variables]
         self.best: float | None = None
@@ -128,7 +76,7 @@ class Run:
 
     def to_the_end(self) -> dict[str, Any]:
         start = self._resume()
-        batches = iter(self._distributed(start, training=True))
+        batches = iter(self.bench.training(start))
         with self._progress(start) as progress:
             for first, last in self._segments(start):
                 self._segment(batches, first, last, progress)
@@ -158,7 +106,7 @@ class Run:
             self._checkpoint(last)
 
     def _record(self, last: int, loss: float, speed: float) -> dict[str, Any]:
-        updates, rate, omega = applied_rate(self.optimizer)
+        updates, rate, omega = applied_rate(self.bench.described, updates_made(self.optimizer))
         return {
             "step": last,
             "epoch": last / self.plan.steps_per_epoch,
@@ -174,9 +122,8 @@ class Run:
         return epoch % self.config.evaluate_every == 0 or step == self.plan.total_steps
 
     def _validate(self) -> dict[str, float]:
-        batches = self.data.validation.evaluation_steps(self._feed(0, training=False))
-        means = self.stepper.evaluate(iter(self._validation), tf.constant(batches))
-        metrics = self.task.summarize({name: float(value) for name, value in means.items()}) | self.judge()
+        means = self.stepper.evaluate(iter(self.bench.validation), tf.constant(self.bench.validation_steps))
+        metrics = self.task.summarize({name: float(value) for name, value in means.items()}) | self.bench.judge()
         self.final = {f"val_{name}": value for name, value in metrics.items()}
         objective = metrics[self.task.objective]
         better = self.best is None or (objective < self.best if self.task.direction == "min" else objective > self.best)
@@ -191,10 +138,6 @@ class Run:
         self._validate()
         self.folder.save_model(self.model, "average")
 
-    @functools.cached_property
-    def _validation(self) -> Any:
-        return self._distributed(0, training=False)  # made once: its graph takes longer than a pass over a small set
-
     def _checkpoint(self, step: int) -> None:
         if self.folder.chief:
             self.checkpoints.save(step, self.variables, {"best": self.best, "final": self.final})
@@ -207,19 +150,6 @@ class Run:
         self.folder.forget_after(step)
         self.stepper.step.assign(step)
         return step
-
-    def _distributed(self, start: int, training: bool) -> Any:
-        source, feed = self.data.train if training else self.data.validation, self._feed(start, training)
-        make = source.training if training else source.evaluation
-        return self.strategy.distribute_datasets_from_function(lambda _: make(feed))
-
-    def _feed(self, start: int, training: bool) -> Feed:
-        count, worker = worker_of(self.config)
-        replicas = self.strategy.num_replicas_in_sync // count
-        # Validation has no micro-batches, and must fit into the same memory.
-        parts = self.config.accumulate
-        size, parts = (self.config.global_batch, parts) if training else (self.config.global_batch // parts, 1)
-        return Feed(size, self.config.seed, start, count, worker, replicas, parts)
 
     def _progress(self, start: int) -> Any:
         shown = self.config.progress and self.folder.chief

@@ -21,11 +21,9 @@ class Stepper:
     ) -> None:
         self.config, self.task, self.model, self.optimizer, self.strategy = config, task, model, optimizer, strategy
         # Counted apart from the optimizer's iterations, which stand still when a float16 step is skipped.
-        self.step = tf.Variable(
-            0, dtype=tf.int64, trainable=False, aggregation=tf.VariableAggregation.ONLY_FIRST_REPLICA
-        )
+        self.step, self.seed = _counter(0), _counter(config.seed)
         self._micro_batch: Any = tf.constant(0, tf.int64)
-        seed_by_step(model, config.seed, self._position)
+        seed_by_step(model, self.seed, self._position)
         self._gradients = tf.function(self._micro_gradients, jit_compile=True) if config.xla else self._micro_gradients
         self._sums = [_accumulator(variable) for variable in self._accumulated_variables()]
 
@@ -134,6 +132,12 @@ class Stepper:
     def _local(self, values: Any) -> Any:
         """One of the values that all replicas agree on."""
         return tf.nest.map_structure(lambda value: self.strategy.experimental_local_results(value)[0], values)
+
+
+def _counter(value: int) -> tf.Variable:
+    """An integer that all replicas have in common."""
+    only_first = tf.VariableAggregation.ONLY_FIRST_REPLICA
+    return tf.Variable(value, dtype=tf.int64, trainable=False, aggregation=only_first)
 
 
 def _accumulator(variable: Any) -> tf.Variable:

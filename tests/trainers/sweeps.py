@@ -1,0 +1,47 @@
+"""Made-up sweeps that several test files share."""
+
+import itertools
+
+import numpy as np
+
+from trainers.sweeps.results import Result
+
+GRID = {
+    "learning_rate": [1e-3, 3e-4],
+    "beta_2": [0.999, 0.99],
+    "warmup": ["untuned_linear", "radam"],
+    "seed": [1, 2, 3],
+}
+
+
+def points(grid):
+    return [dict(zip(grid, point, strict=True)) for point in itertools.product(*grid.values())]
+
+
+def sweep(objective, grid=GRID):
+    """A run for every point; `objective(**point)` gives a number, or None for a run that failed."""
+    results = []
+    for index, point in enumerate(points(grid)):
+        value = objective(**point)
+        if value is None:
+            results.append(Result(f"{index:04}", point, "failed", None, {}, 1.0, "out of memory"))
+        else:
+            results.append(Result.measured(f"{index:04}", point, value, {}, 1.0))
+    return results
+
+
+def noisy_sweep(effects, seeds=3, rows=4, noise=0.1, seed=0):
+    """A sweep whose runs are a common value, a method's effect, what the seed does to all runs, and noise."""
+    rng = np.random.default_rng(seed)
+    shared = rng.normal(0, 0.3, seeds)
+    grid = {
+        "learning_rate": [10.0 ** -(i + 1) for i in range(rows)],
+        "beta_2": [0.999],
+        "warmup": list(effects),
+        "seed": list(range(seeds)),
+    }
+
+    def objective(learning_rate, beta_2, warmup, seed):
+        return 20 + effects[warmup] + shared[seed] + rng.normal(0, noise)
+
+    return sweep(objective, grid)

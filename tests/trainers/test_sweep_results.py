@@ -1,0 +1,106 @@
+import csv
+import io
+import json
+import math
+import random
+
+import numpy as np
+import pytest
+
+from trainers.sweeps.results import Result, results_csv
+
+GRID = {
+    "learning_rate": [1e-2, 3e-4],
+    "beta_2": [0.99, 0.999],
+    "warmup": ["untuned_linear", "radam"],
+    "seed": [1, 2, 10],
+}
+
+
+def values(learning_rate=3e-4, beta_2=0.999, warmup="radam", seed=1):
+    return {"learning_rate": learning_rate, "beta_2": beta_2, "warmup": warmup, "seed": seed}
+
+
+def rows(text):
+    return list(csv.DictReader(io.StringIO(text)))
+
+
+def test_json_is_one_line_and_comes_back_the_same():
+    result = Result.measured("0007", values(), 0.1 + 0.2, {"loss": 1 / 3, "tiny": 5e-324}, 12.5)
+    line = result.to_json()
+    assert "\n" not in line
+    assert Result.from_json(line) == result
+    assert list(Result.from_json(line).values) == ["learning_rate", "beta_2", "warmup", "seed"]
+
+
+def test_an_error_of_several_lines_stays_on_one_line_of_json():
+    result = Result("0001", values(), "failed", None, {}, 1.0, 'line 1\nline 2, "quoted"')
+    assert "\n" not in result.to_json()
+    assert Result.from_json(result.to_json()) == result
+
+
+@pytest.mark.parametrize("objective", [math.nan, math.inf, -math.inf, np.float32("nan")])
+def test_an_objective_that_is_not_finite_is_a_run_that_diverged(objective):
+    result = Result.measured("0001", values(), objective, {"loss": math.nan, "accuracy": 0.1}, 3.0)
+    assert (result.status, result.objective) == ("diverged", None)
+    stored = json.loads(result.to_json())
+    assert (stored["objective"], stored["metrics"]) == (None, {"loss": None, "accuracy": 0.1})
+    assert Result.from_json(result.to_json()) == result
+
+
+def test_numbers_of_numpy_become_plain():
+    result = Result.measured("0001", values(), np.float32(0.5), {"loss": np.float64(2.0)}, 3.0)
+    assert Result.from_json(result.to_json()) == result
+    assert (type(result.objective), type(result.metrics["loss"])) == (float, float)
+
+
+@pytest.mark.parametrize(
+    ("status", "objective"), [("done", None), ("done", math.nan), ("failed", 1.0), ("diverged", 1)]
+)
+def test_an_objective_that_contradicts_the_status_is_refused(status, objective):
+    with pytest.raises(ValueError, match=f"`objective` must be .* Received: objective={objective}, status='{status}'"):
+        Result("0001", values(), status, objective, {}, 1.0)
+
+
+def test_an_unknown_status_is_refused():
+    with pytest.raises(ValueError, match="`status` must be one of done, diverged, failed. Received: status='ok'"):
+        Result("0001", values(), "ok", 1.0, {}, 1.0)
+
+
+def test_csv_has_a_row_for_each_run_in_the_order_of_the_grid():
+    points = [values(*point) for point in [(1e-2, 0.99, "untuned_linear", s) for s in (1, 2, 10)]]
+    points += [values(1e-2, 0.99, "radam", 1), values(1e-2, 0.999, "untuned_linear", 1), values(3e-4, 0.99)]
+    results = [Result.measured(str(i), point, i / 3, {}, 1.0) for i, point in enumerate(points)]
+    expected = results_csv(results, "loss", GRID)
+    for seed in range(5):
+        random.Random(seed).shuffle(results)
+        assert results_csv(results, "loss", GRID) == expected
+    assert [row["trial"] for row in rows(expected)] == list("012345")
+    assert [float(row["loss"]) for row in rows(expected)] == [i / 3 for i in range(6)]
+
+
+def test_csv_without_a_grid_sorts_numbers_by_size_and_names_by_the_alphabet():
+    points = [values(1e-2), values(3e-4, warmup="untuned_linear"), values(3e-4, seed=10), values(3e-4, seed=2)]
+    results = [Result.measured(str(i), point, 0.0, {}, 1.0) for i, point in enumerate(points)]
+    assert [row["trial"] for row in rows(results_csv(results, "loss"))] == ["3", "2", "1", "0"]
+
+
+def test_csv_says_everything_about_every_run():
+    results = [
+        Result.measured("a", values(seed=1), 0.5, {"perplexity": 2.0, "loss": 0.5, "seconds": 9.0}, 1.5),
+        Result.measured("b", values(seed=2), math.nan, {"accuracy": 0.25}, 2.5),
+        Result("c", values(seed=3) | {"dropout": 0.1}, "failed", None, {}, 3.5, 'out of memory,\n"quoted"'),
+    ]
+    text = results_csv(results, "loss")
+    assert text.splitlines()[:3] == [
+        "trial,learning_rate,beta_2,warmup,seed,dropout,loss,perplexity,metric_seconds,accuracy,seconds,status,error",
+        "a,0.0003,0.999,radam,1,,0.5,2.0,9.0,,1.5,done,",
+        "b,0.0003,0.999,radam,2,,,,,0.25,2.5,diverged,",
+    ]
+    failed = rows(text)[2]
+    assert failed["error"] == 'out of memory,\n"quoted"'
+    assert (failed["dropout"], failed["loss"], failed["status"]) == ("0.1", "", "failed")
+
+
+def test_csv_of_no_runs_has_the_columns_of_the_grid():
+    assert results_csv([], "loss", GRID) == "trial,learning_rate,beta_2,warmup,seed,loss,seconds,status,error\n"

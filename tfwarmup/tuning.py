@@ -1,0 +1,165 @@
+"""Rate, beta_2 and warmup as one search space of keras-tuner.
+
+keras-tuner is not imported: `hp` is anything with its `Choice`, `Fixed` and `Float`.
+"""
+
+import dataclasses
+import functools
+from collections.abc import Callable, Iterable
+from typing import Any
+
+from keras.optimizers.schedules import LearningRateSchedule
+
+from tfwarmup import checks, factors
+from tfwarmup.optimizers import Adam, RAdam
+from tfwarmup.schedules import Warmup
+
+_RADAM_OPTIONS = ("first_steps", "rho_threshold")
+
+
+@dataclasses.dataclass(frozen=True)
+class LogRange:
+    """All numbers from `low` to `high`, searched by orders of magnitude: of a rate, or of 1 - beta_2.
+
+    >>> LogRange(1e-4, 1e-2)
+    LogRange(low=0.0001, high=0.01)
+    """
+
+    low: float
+    high: float
+
+    def __post_init__(self) -> None:
+        checks.positive("low", self.low)
+        checks.positive("high", self.high)
+        if self.low >= self.high:
+            raise ValueError(f"`low` must be < `high`. Received: low={self.low}, high={self.high}")
+
+
+def warmup_space(
+    hp: Any,
+    learning_rate: float | Iterable[float] | LogRange = (1e-4, 1e-3, 1e-2),
+    beta_2: float | Iterable[float] | LogRange = (0.99, 0.997, 0.999),
+    warmup: str | Iterable[str] = ("untuned_exponential", "untuned_linear", "radam"),
+    *,
+    warmup_period: float | None = None,
+    decay: Callable[[float], float | LearningRateSchedule] | None = None,
+    prefix: str = "",
+    **options: Any,
+) -> Adam:
+    """Declares `learning_rate`, `beta_2` and `warmup`, and returns the optimizer of the values drawn.
+
+    The defaults are the paper's grid for ImageNet. Several choices become a `Choice`, a single value becomes `Fixed`,
+    a `LogRange` becomes a `Float`. A range of beta_2 is declared as `one_minus_beta_2`: 1 - beta_2 is what spans orders
+    of magnitude.
+
+    Args:
+        hp: The `HyperParameters` that keras-tuner hands to `build_model`.
+        learning_rate: A number > 0, several, or a `LogRange`.
+        beta_2: A number in (0, 1), several, or a `LogRange`; with "radam", above 0.6.
+        warmup: A name of `tfwarmup.WARMUPS`, or several. "radam" gives `tfwarmup.RAdam`, the others `tfwarmup.Adam`.
+        warmup_period: The period, for "linear" and "exponential".
+        decay: A function that turns the rate drawn into a schedule, if the rate is to decay.
+        prefix: What the names of the hyperparameters begin with, for several optimizers in one search.
+        **options: What both optimizers take (`beta_1`, `epsilon`, `weight_decay`, clipping); `first_steps` and
+            `rho_threshold` go to RAdam alone.
+
+    >>> class First:  # stands for keras-tuner's HyperParameters, drawing the first choice
+    ...     def Choice(self, name, values, ordered):
+    ...         return values[0]
+    >>> optimizer = warmup_space(First(), weight_decay=1e-4)
+    >>> type(optimizer).__name__, optimizer.warmup, optimizer.beta_2
+    ('Adam', 'untuned_exponential', 0.99)
+    """
+    rates, betas, names = _numbers(learning_rate), _numbers(beta_2), _choices(warmup)
+    radam_options = {name: options.pop(name) for name in _RADAM_OPTIONS if name in options}
+    _check_numbers("learning_rate", rates, functools.partial(checks.positive, "learning_rate"))
+    _check_numbers("beta_2", betas, checks.beta_2)
+    _check_choices("warmup", names)
+    _check_warmups(names, betas, warmup_period, radam_options)
+    _check_decay(decay)
+    rate = _declare_number(hp, f"{prefix}learning_rate", rates)
+    second = _declare_beta_2(hp, prefix, betas)
+    name = _declare(hp, f"{prefix}warmup", names, ordered=False)
+    base = rate if decay is None else _decaying(decay, rate)
+    if name == "radam":
+        return RAdam(base, beta_2=second, **radam_options, **options)
+    return Adam(base, beta_2=second, warmup=name, warmup_period=warmup_period, **options)
+
+
+def _choices(value: Any) -> Any:
+    """A tuple of choices, or the single value."""
+    return tuple(value) if isinstance(value, Iterable) and not isinstance(value, str) else value
+
+
+def _numbers(value: Any) -> Any:
+    """Choices as floats: keras-tuner takes choices of one type only, and no numpy scalars."""
+
+    def plain(number: Any) -> Any:
+        return float(number) if checks.is_number(number) else number
+
+    value = value if isinstance(value, LogRange) else _choices(value)
+    return tuple(plain(number) for number in value) if isinstance(value, tuple) else plain(value)
+
+
+def _ends(value: Any) -> tuple[Any, ...]:
+    """The values that stand for all: every choice, the ends of a range, or the single value."""
+    if isinstance(value, LogRange):
+        return (value.low, value.high)
+    return value if isinstance(value, tuple) else (value,)
+
+
+def _check_choices(name: str, value: Any) -> None:
+    if value == ():
+        raise ValueError(f"`{name}` must have at least one choice. Received: {name}=()")
+    if isinstance(value, tuple) and len(set(value)) < len(value):
+        raise ValueError(f"`{name}` must have choices that differ. Received: {name}={value}")
+
+
+def _check_numbers(name: str, value: Any, check: Callable[[Any], float]) -> None:
+    for number in _ends(value):
+        check(number)
+    _check_choices(name, value)
+
+
+def _check_warmups(names: Any, betas: Any, period: float | None, radam_options: dict[str, Any]) -> None:
+    for name in _ends(names):
+        argument = factors.rule(name).argument
+        if argument == "period" and not (checks.is_number(period) and period > 0):  # type: ignore[operator]
+            raise ValueError(
+                f"`warmup_period` must be a finite number > 0 for warmup {name!r}. Received: warmup_period={period}"
+            )
+        if name == "radam":
+            for beta_2 in _ends(betas):
+                factors.radam(1, beta_2, **radam_options)
+
+
+def _check_decay(decay: Any) -> None:
+    # A schedule is callable too, and would take the rate for a step.
+    if decay is not None and (not callable(decay) or isinstance(decay, LearningRateSchedule)):
+        raise ValueError(f"`decay` must be a function that makes a schedule of a rate. Received: decay={decay!r}")
+
+
+def _declare(hp: Any, name: str, value: Any, ordered: bool) -> Any:
+    if isinstance(value, tuple):
+        return hp.Choice(name, list(value), ordered=ordered)
+    return hp.Fixed(name, value)
+
+
+def _declare_number(hp: Any, name: str, value: Any) -> Any:
+    if isinstance(value, LogRange):
+        return hp.Float(name, value.low, value.high, sampling="log")
+    return _declare(hp, name, value, ordered=True)
+
+
+def _declare_beta_2(hp: Any, prefix: str, value: Any) -> Any:
+    if isinstance(value, LogRange):
+        # keras-tuner's "reverse_log" mirrors low..high, not 0..1: from 0.9 to 0.9999 it is all but uniform.
+        return 1 - _declare_number(hp, f"{prefix}one_minus_beta_2", LogRange(1 - value.high, 1 - value.low))
+    return _declare_number(hp, f"{prefix}beta_2", value)
+
+
+def _decaying(decay: Callable[[float], float | LearningRateSchedule], rate: float) -> float | LearningRateSchedule:
+    base = decay(rate)
+    if isinstance(base, Warmup):
+        raise ValueError(f"`decay` must be without a warmup: two would multiply. Received: {type(base).__name__}")
+    return base

@@ -1,0 +1,69 @@
+"""What a run works with: devices, data, a model, its optimizer and their compiled steps."""
+
+import functools
+from typing import Any
+
+import keras
+
+from trainers.engine.config import Config
+from trainers.engine.data import Feed
+from trainers.engine.devices import check_divisible, make_strategy, prepare_devices, worker_of
+from trainers.engine.optimizers import make_optimizer
+from trainers.engine.plan import Plan
+from trainers.engine.step import Stepper
+from trainers.engine.task import Task
+
+
+class Bench:
+    """All that takes long to make and is no part of a run's results.
+
+    Raises:
+        ConfigError, DataError: for a config that no run can have.
+    """
+
+    def __init__(self, config: Config, task: Task) -> None:
+        self.config, self.task = config, task
+        prepare_devices(config)
+        self.strategy = make_strategy(config)
+        check_divisible(config, self.strategy)
+        self.data = task.load(config)
+        self.plan = Plan.of(config, self.data.train, self._feed(0, training=True))
+        keras.utils.set_random_seed(config.seed)
+        with self.strategy.scope():
+            self.model = task.build(config, self.data)
+            self.optimizer = self._make_optimizer()
+            self.optimizer.build(self.model.trainable_variables)
+            self.stepper = Stepper(config, task, self.model, self.optimizer, self.strategy)
+        self.judge = task.judge(config, self.data, self.model)
+
+    @property
+    def described(self) -> Any:
+        """The optimizer that tells the rate and the warmup factor of an update."""
+        return self.optimizer
+
+    def training(self, start: int) -> Any:
+        """Batches from a step on."""
+        return self._distributed(self.data.train.training, self._feed(start, training=True))
+
+    @functools.cached_property
+    def validation(self) -> Any:
+        # Made once: its graph takes longer than a pass over a small set.
+        return self._distributed(self.data.validation.evaluation, self._feed(0, training=False))
+
+    @property
+    def validation_steps(self) -> int:
+        return self.data.validation.evaluation_steps(self._feed(0, training=False))
+
+    def _make_optimizer(self) -> Any:
+        return make_optimizer(self.config, self.plan.steps_per_epoch, self.plan.total_steps)
+
+    def _distributed(self, make: Any, feed: Feed) -> Any:
+        return self.strategy.distribute_datasets_from_function(lambda _: make(feed))
+
+    def _feed(self, start: int, training: bool) -> Feed:
+        count, worker = worker_of(self.config)
+        replicas = self.strategy.num_replicas_in_sync // count
+        # Validation has no micro-batches, and must fit into the same memory.
+        parts = self.config.accumulate
+        size, parts = (self.config.global_batch, parts) if training else (self.config.global_batch // parts, 1)
+        return Feed(size, self.config.seed, start, count, worker, replicas, parts)

@@ -1,0 +1,48 @@
+"""How long a run is, and where it pauses."""
+
+import bisect
+import dataclasses
+from collections.abc import Iterator, Sequence
+
+from trainers.engine.config import Config, ConfigError, require
+from trainers.engine.data import Feed, Source
+
+
+@dataclasses.dataclass(frozen=True)
+class Plan:
+    """How long a run is."""
+
+    steps_per_epoch: int
+    total_steps: int
+
+    @classmethod
+    def of(cls, config: Config, source: Source, feed: Feed) -> "Plan":
+        steps = source.steps_per_epoch(feed)
+        if steps == 0:
+            raise ConfigError(
+                f"--{config.batch_flag} must not exceed what there is to train on, {source.size} examples. "
+                f"Received: {config.global_batch}"
+            )
+        plan = cls(steps, config.steps or steps * config.epochs)
+        written = plan.checkpoints(config.checkpoint_every)
+        require(config.average <= written, f"--average must be at most the run's {written} checkpoints", config.average)
+        return plan
+
+    def segments(self, start: int, log_every: int, stops: Sequence[int] = ()) -> Iterator[tuple[int, int]]:
+        """(first, last) steps between two records: at multiples of `log_every`, ends of epochs, and further stops."""
+        while start < self.total_steps:
+            end = min((start // log_every + 1) * log_every, self.total_steps, self.epoch_end(start))
+            following = bisect.bisect_right(stops, start)
+            end = min([end, *stops[following : following + 1]])
+            yield start, end
+            start = end
+
+    def epoch_end(self, step: int) -> int:
+        return (step // self.steps_per_epoch + 1) * self.steps_per_epoch
+
+    def is_epoch_end(self, step: int) -> bool:
+        return step % self.steps_per_epoch == 0 or step == self.total_steps
+
+    def checkpoints(self, every: int) -> int:
+        """How many checkpoints the run writes: one every so many steps, or every epoch, and one at its end."""
+        return -(-self.total_steps // (every or self.steps_per_epoch))

@@ -1,0 +1,61 @@
+"""Numbers as a reader of a table wants them."""
+
+import decimal
+import math
+
+NOTHING = "\N{EN DASH}"
+
+
+def value_text(value: object) -> str:
+    """A hyperparameter; a float below 0.1 as 3e-4.
+
+    >>> [value_text(value) for value in (3e-4, 0.0015, 0.1, 0.999, 1, "radam")]
+    ['3e-4', '1.5e-3', '0.1', '0.999', '1', 'radam']
+    """
+    if not isinstance(value, float) or not 0 < abs(value) < 0.1:
+        return str(value)
+    number = decimal.Decimal(repr(value)).normalize()
+    return f"{number.scaleb(-number.adjusted())}e{number.adjusted()}"
+
+
+def decimals(scale: float | None) -> int:
+    """How many decimals numbers that spread by `scale` deserve: two digits of it to 3.5, one from there on.
+
+    >>> [decimals(scale) for scale in (0.12, 0.04, 0.0031, 25.0)]
+    [2, 2, 4, 0]
+    """
+    if not scale:
+        return 1
+    leading = scale / 10.0 ** math.floor(math.log10(scale))
+    return significant(scale, 2 if leading < 3.55 else 1)
+
+
+def significant(value: float, digits: int) -> int:
+    """How many decimals show this many digits of a value.
+
+    >>> significant(0.0342, 2), significant(123.4, 2)
+    (3, 0)
+    """
+    return max(0, digits - 1 - math.floor(math.log10(abs(value)))) if value else 1
+
+
+def fixed(value: float, places: int) -> str:
+    return f"{round(value, places) + 0.0:.{places}f}"  # + 0.0: no -0.00
+
+
+def signed(value: float, places: int) -> str:
+    """With its sign, also a plus.
+
+    >>> signed(0.126, 2), signed(-0.001, 2)
+    ('+0.13', '+0.00')
+    """
+    return f"{round(value, places) + 0.0:+.{places}f}"
+
+
+def p_text(p: float) -> str:
+    """A p value, with two digits.
+
+    >>> [p_text(p) for p in (0.0004, 0.0123, 0.04996, 0.553, 1.0)]
+    ['p < 0.001', 'p = 0.012', 'p = 0.05', 'p = 0.55', 'p = 1']
+    """
+    return "p < 0.001" if p < 0.001 else f"p = {p:.2g}"

@@ -1,0 +1,123 @@
+"""The runs of a sweep: one line of JSON each, and all of them as CSV."""
+
+import csv
+import dataclasses
+import io
+import json
+import math
+import numbers
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any
+
+STATUSES = ("done", "diverged", "failed")
+
+# The hyperparameters of a sweep, each with its values in order.
+Grid = Mapping[str, Sequence[Any]]
+
+
+@dataclasses.dataclass(frozen=True)
+class Result:
+    """One run: its hyperparameters and what came of them.
+
+    `objective` is a finite number if and only if `status` is "done". A metric that is not finite is None.
+
+    Args:
+        trial: The name of the run.
+        values: Its hyperparameters, in order: learning_rate, beta_2, warmup, seed and any others.
+        status: "done", "diverged" or "failed".
+        objective: What the sweep compares.
+        metrics: Whatever else was measured.
+        seconds: How long it took.
+        error: Why it failed.
+    """
+
+    trial: str
+    values: Mapping[str, Any]
+    status: str
+    objective: float | None
+    metrics: Mapping[str, float | None]
+    seconds: float
+    error: str = ""
+
+    def __post_init__(self) -> None:
+        if self.status not in STATUSES:
+            raise ValueError(f"`status` must be one of {', '.join(STATUSES)}. Received: status={self.status!r}")
+        if (self.status == "done") != (_finite(self.objective) is not None):
+            raise ValueError(
+                "`objective` must be a finite number for status 'done', and None for the others. Received: "
+                f"objective={self.objective}, status={self.status!r}"
+            )
+        object.__setattr__(self, "objective", _finite(self.objective))
+        object.__setattr__(self, "metrics", {name: _finite(value) for name, value in self.metrics.items()})
+
+    @classmethod
+    def measured(
+        cls, trial: str, values: Mapping[str, Any], objective: float, metrics: Mapping[str, float], seconds: float
+    ) -> "Result":
+        """A run that came to its end: done, or diverged if its objective is not a finite number.
+
+        >>> Result.measured("0001", {"seed": 1}, float("nan"), {}, 2.5).status
+        'diverged'
+        """
+        finite = _finite(objective)
+        return cls(trial, values, "diverged" if finite is None else "done", finite, metrics, seconds)
+
+    @classmethod
+    def from_json(cls, line: str) -> "Result":
+        return cls(**json.loads(line))
+
+    def to_json(self) -> str:
+        """One line; every float comes back exactly."""
+        return json.dumps(dataclasses.asdict(self), allow_nan=False)
+
+
+def results_csv(results: Iterable[Result], objective: str, grid: Grid | None = None) -> str:
+    """A row for each run, in the order of the grid: hyperparameters, objective, other metrics, duration, status, error.
+
+    Args:
+        results: The runs, in any order.
+        objective: The name of the objective.
+        grid: The values of each hyperparameter in their order. Values that it does not list come after those, numbers
+            by size and names by the alphabet.
+    """
+    grid = grid or {}
+    runs = list(results)
+    names = _union([list(grid), *(run.values for run in runs)])
+    runs.sort(key=lambda run: [place(run.values.get(name), grid.get(name, ())) for name in names] + [run.trial])
+    metrics = [name for name in _union(run.metrics for run in runs) if name != objective]
+    taken = {"trial", *names, objective, "seconds", "status", "error"}
+    headings = [f"metric_{name}" if name in taken else name for name in metrics]
+    rows: list[list[Any]] = [["trial", *names, objective, *headings, "seconds", "status", "error"]]
+    for run in runs:
+        values, measured = [run.values.get(name) for name in names], [run.metrics.get(name) for name in metrics]
+        rows.append([run.trial, *values, run.objective, *measured, run.seconds, run.status, run.error])
+    return csv_text(rows)
+
+
+def csv_text(rows: Iterable[Sequence[Any]]) -> str:
+    """Rows as CSV; None is an empty field."""
+    file = io.StringIO()
+    csv.writer(file, lineterminator="\n").writerows(rows)
+    return file.getvalue()
+
+
+def place(value: Any, listed: Sequence[Any] = ()) -> tuple[Any, ...]:
+    """A key that sorts values as they are listed, then numbers by size, then names by the alphabet.
+
+    >>> sorted(["b", 2, 10, "a", "z"], key=lambda value: place(value, ["z"]))
+    ['z', 2, 10, 'a', 'b']
+    """
+    if value in listed:
+        return (0, list(listed).index(value), "")
+    if isinstance(value, numbers.Real):
+        return (1, float(value), "")
+    return (2, 0, str(value))
+
+
+def _union(groups: Iterable[Iterable[str]]) -> list[str]:
+    """All names, in the order in which they first appear."""
+    return list(dict.fromkeys(name for group in groups for name in group))
+
+
+def _finite(value: float | None) -> float | None:
+    return float(value) if value is not None and math.isfinite(value) else None

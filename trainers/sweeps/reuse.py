@@ -1,0 +1,127 @@
+"""One bench for many runs: another rate, beta_2, warmup or seed is another value, not another graph."""
+
+import dataclasses
+from typing import Any
+
+import keras
+import tensorflow as tf
+from keras.optimizers.schedules import LearningRateSchedule
+
+import tfwarmup
+from tfwarmup.steps import Betas, Scalars
+from trainers.engine.bench import Bench
+from trainers.engine.config import Config
+from trainers.engine.optimizers import bare_optimizer, wrapped
+from trainers.engine.task import Task
+
+# The fields of a config that `ReusableBench.reset` can set, and those that do not concern a bench.
+VALUES = ("learning_rate", "beta_2", "warmup", "seed", "output_dir")
+
+
+class TableAdam(tfwarmup.Adam):
+    """Does what another `Adam` or `RAdam` would do: it reads the numbers of each update from a table."""
+
+    def __init__(self, other: tfwarmup.Adam, updates: int) -> None:
+        options = ("weight_decay", "global_clipnorm")
+        super().__init__(**{name: getattr(other, name) for name in options})
+        shared: dict[str, Any] = {"trainable": False, "aggregation": tf.VariableAggregation.ONLY_FIRST_REPLICA}
+        self._table = tf.Variable(tf.zeros([updates, len(Scalars._fields)]), **shared)
+        self._discounts = tf.Variable(tf.zeros([2]), **shared)
+        self.imitate(other)
+
+    def imitate(self, other: tfwarmup.Adam) -> None:
+        """Fills the table with the numbers of another optimizer."""
+        self._table.assign(_numbers(other, self._table.shape[0]))
+        self._discounts.assign([other._betas.first, other._betas.second])
+
+    @property
+    def _betas(self) -> Betas:
+        first, second = tf.unstack(self._discounts)
+        return Betas(first, second, fused=True)
+
+    @_betas.setter
+    def _betas(self, value: Betas) -> None:
+        """Nothing: what `Adam` finds in its arguments is not what counts here."""
+
+    def _next_scalars(self, learning_rate: Any) -> Scalars:
+        scalars = Scalars(*tf.unstack(tf.gather(self._table, self.iterations)))
+        return scalars if self.weight_decay is not None else scalars._replace(decay=None)
+
+
+def _numbers(optimizer: tfwarmup.Adam, updates: int) -> tf.Tensor:
+    """The scalars of so many updates, [updates, 3]: by the optimizer's own formula in float32, one after the other."""
+    rate = optimizer._learning_rate
+
+    def row(step: Any) -> Any:
+        alpha = rate(step) if isinstance(rate, LearningRateSchedule) else rate
+        scalars = optimizer.scalars(alpha, tf.cast(step + 1, tf.float32))
+        return tf.stack([tf.cast(0.0 if number is None else number, tf.float32) for number in scalars])
+
+    # In a graph, which is as fast as it gets for numbers that are computed one after the other.
+    rows = tf.function(lambda: tf.map_fn(row, tf.range(updates), fn_output_signature=tf.float32))
+    numbers: tf.Tensor = rows.get_concrete_function()()
+    return numbers
+
+
+class ReusableBench(Bench):
+    """A bench that can be set back to the beginning of another run."""
+
+    def __init__(self, config: Config, task: Task) -> None:
+        super().__init__(config, task)
+        self._beginning = [variable.numpy() for variable in self.optimizer.variables]
+
+    @property
+    def described(self) -> Any:
+        return self._bare
+
+    def fits(self, config: Config) -> bool:
+        """Whether the run of a config differs from this bench's in nothing but values."""
+        return type(config) is type(self.config) and _without_values(config) == _without_values(self.config)
+
+    def reset(self, config: Config) -> "ReusableBench":
+        """Model, optimizer and data as a new bench of this config would have them."""
+        self.config = config
+        keras.utils.set_random_seed(config.seed)
+        with self.strategy.scope():
+            fresh = self.task.build(config, self.data)
+        for variable, other in zip(self.model.variables, fresh.variables, strict=True):
+            variable.assign(other)
+        for variable, value in zip(self.optimizer.variables, self._beginning, strict=True):
+            variable.assign(value)
+        self._bare = self._bare_optimizer()
+        self._adam.imitate(self._bare)
+        self.stepper.seed.assign(config.seed)
+        return self
+
+    def _make_optimizer(self) -> Any:
+        self._bare = self._bare_optimizer()
+        self._adam = TableAdam(self._bare, self.plan.total_steps)
+        return wrapped(self._adam, self.config)
+
+    def _bare_optimizer(self) -> Any:
+        return bare_optimizer(self.config, self.plan.steps_per_epoch, self.plan.total_steps)
+
+
+def is_reusable(config: Config) -> bool:
+    """Whether the optimizer of a config is one that a table can stand for."""
+    ours = config.optimizer in ("adam", "radam")
+    return ours and tfwarmup.steps.rounded_betas(config.beta_1, config.beta_2).fused
+
+
+class Benches:
+    """Hands out benches: the last one again, if it fits."""
+
+    def __init__(self) -> None:
+        self._last: ReusableBench | None = None
+
+    def __call__(self, config: Config, task: Task) -> Bench:
+        if not is_reusable(config):
+            return Bench(config, task)
+        if self._last is not None and self._last.task is task and self._last.fits(config):
+            return self._last.reset(config)
+        self._last = ReusableBench(config, task)
+        return self._last
+
+
+def _without_values(config: Config) -> dict[str, Any]:
+    return {name: value for name, value in dataclasses.asdict(config).items() if name not in VALUES}

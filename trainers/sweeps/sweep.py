@@ -1,0 +1,101 @@
+"""A sweep from its first trial to its tables."""
+
+import pathlib
+import sys
+from typing import Any
+
+import keras_tuner
+from tqdm import tqdm
+
+from trainers.engine.records import RunFolder
+from trainers.engine.task import Task
+from trainers.sweeps import workers
+from trainers.sweeps.oracles import FIELDS, make_oracle
+from trainers.sweeps.results import Result, results_csv
+from trainers.sweeps.space import grid, trial_config
+from trainers.sweeps.summary import summary_csv, summary_markdown, summary_text
+from trainers.sweeps.table import tabulate
+from trainers.sweeps.tuner import TRIALS, SweepTuner, read_result
+from trainers.tasks import TASKS
+
+
+def sweep(settings: Any) -> str:
+    """Runs what is not done yet, writes results.csv, summary.csv and summary.md, and returns the table."""
+    task = TASKS[settings.task]
+    for cell in grid(settings):
+        trial_config(settings, cell, "-")  # a value that no run can start with is refused before the first
+    name = workers.role()
+    folder = RunFolder(settings, f"sweep of {task.name}", chief=name in (None, workers.CHIEF))
+    workers.end_with_parent()
+    folder.open()
+    try:
+        _run_trials(settings, task, folder.path, name)
+    except KeyboardInterrupt:
+        folder.status("stopped")
+        raise
+    if not folder.chief:
+        return f"{name}: no more trials"
+    text = write_tables(folder, settings, task, read_results(folder.path))
+    folder.status("done")
+    return text
+
+
+def _run_trials(settings: Any, task: Task, path: pathlib.Path, name: str | None) -> None:
+    oracle = make_oracle(settings, keras_tuner.Objective(f"val_{task.objective}", task.direction))
+    if name == workers.CHIEF:
+        workers.serve(SweepTuner(settings, oracle).oracle)
+    elif name is None and settings.workers > 1:
+        command = [sys.executable, "-m", "trainers.sweep", *sys.argv[1:]]
+        with Progress(task, oracle.max_trials, settings.progress) as progress:
+            workers.start_workers(settings.workers, command, lambda: progress.catch_up(read_results(path)))
+    else:
+        with Progress(task, oracle.max_trials, settings.progress and name is None) as progress:
+            SweepTuner(settings, oracle, progress.finished).search()
+
+
+def read_results(folder: pathlib.Path) -> list[Result]:
+    """What the trials of a sweep came to, in the order of their folders' names."""
+    found = (read_result(path) for path in sorted((folder / TRIALS).glob("*")))
+    return [result for result in found if result is not None]
+
+
+def write_tables(folder: RunFolder, settings: Any, task: Task, results: list[Result]) -> str:
+    """Writes the tables and returns the one for the terminal."""
+    objective, title = f"val_{task.objective}", f"Sweep of {task.name}"
+    values = {name: getattr(settings, f"{name}s") for name in FIELDS} if settings.search == "grid" else None
+    table = tabulate(results, objective, task.direction, values)
+    folder.write("results.csv", results_csv(results, objective, values))
+    folder.write("summary.csv", summary_csv(table))
+    folder.write("summary.md", summary_markdown(table, title))
+    return summary_text(table, title)
+
+
+class Progress:
+    """A line that says how many trials are done, the best so far, and the time left."""
+
+    def __init__(self, task: Task, total: int | None, shown: bool) -> None:
+        self.task = task
+        self.best: float | None = None
+        self._seen: set[str] = set()
+        self._bar = tqdm(total=total, unit="trial", desc="sweep", disable=not shown)
+
+    def __enter__(self) -> "Progress":
+        return self
+
+    def __exit__(self, *_: Any) -> None:
+        self._bar.close()
+
+    def catch_up(self, results: list[Result]) -> int:
+        """Shows results that other processes may have written; returns how many there are."""
+        for result in results:
+            if result.trial not in self._seen:
+                self.finished(result)
+        return len(self._seen)
+
+    def finished(self, result: Result) -> None:
+        self._seen.add(result.trial)
+        choose = min if self.task.direction == "min" else max
+        if result.objective is not None:
+            self.best = result.objective if self.best is None else choose(self.best, result.objective)
+        self._bar.set_postfix_str("" if self.best is None else f"best {self.task.objective} {self.best:.4g}")
+        self._bar.update(1)
