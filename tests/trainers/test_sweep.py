@@ -35,6 +35,7 @@ SMALL = {
     "weight_decay": 0.01,
     "log_every": 4,
     "checkpoint_every": 4,
+    "save_models": True,
     "progress": False,
 }
 
@@ -45,7 +46,7 @@ def settings(folder, **options):
 
 def command_line(folder, **options):
     values = {**SMALL, "output_dir": str(folder), **options}
-    del values["progress"]
+    del values["progress"], values["save_models"]
     return ["--noprogress"] + [
         f"--{k}={','.join(map(str, v)) if isinstance(v, tuple) else v}" for k, v in values.items()
     ]
@@ -232,7 +233,7 @@ def wait_for(condition, seconds=120):
 def test_workers_share_the_trials_and_a_dead_one_is_replaced(swept, tmp_path):
     process = program("trainers.sweep", *command_line(tmp_path / "run", workers=2))
     wait_for(lambda: len(read_results(tmp_path / "run")) >= 2)
-    worker = psutil.Process(process.pid).children()[-1]
+    worker = psutil.Process(process.pid).children(recursive=True)[-1]
     worker.kill()
     output, _ = finish(process)
     folder, said = swept
@@ -244,8 +245,8 @@ def test_workers_share_the_trials_and_a_dead_one_is_replaced(swept, tmp_path):
 def test_chief_and_workers_end_when_their_starter_is_killed(tmp_path):
     process = program("trainers.sweep", *command_line(tmp_path / "run", workers=2))
     wait_for(lambda: read_results(tmp_path / "run"))
-    children = psutil.Process(process.pid).children()
-    assert len(children) == 3
+    children = psutil.Process(process.pid).children(recursive=True)
+    assert len(children) == 3  # two workers and the process that forks them
     process.kill()
     process.communicate()
     _, alive = psutil.wait_procs(children, timeout=20)

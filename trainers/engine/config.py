@@ -88,6 +88,7 @@ class Config(Settings):
     log_every: int = option(50, "Updates between two records.")
     checkpoint_every: int = option(500, "Updates between two checkpoints, a multiple of --log_every; 0: every epoch.")
     evaluate_every: int = option(1, "Epochs between two validations; the last epoch always has one.")
+    save_models: bool = option(True, "Save best.keras and last.keras.", identity=False)
     progress: bool = option(True, "Show a progress bar.", identity=False)
 
     def validate(self) -> None:

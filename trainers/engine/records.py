@@ -1,5 +1,6 @@
 """What a run leaves behind: configuration, metrics, models, TensorBoard logs, and how it ended."""
 
+import functools
 import importlib.metadata
 import json
 import pathlib
@@ -22,6 +23,7 @@ class RunFolder:
     def __init__(self, config: Settings, task: str, chief: bool = True) -> None:
         self.path = pathlib.Path(config.output_dir)
         self.config, self.task, self.chief = config, task, chief
+        self.save_models = getattr(config, "save_models", True)
         self._board: Any = None
         self._check_owner()
 
@@ -74,7 +76,7 @@ class RunFolder:
 
     def save_model(self, model: keras.Model, name: str) -> None:
         """Saves `name`.keras, whole or not at all: Keras' own save can be cut short."""
-        if not self.chief:
+        if not (self.chief and self.save_models):
             return
         temporary = self.path / f".{name}.tmp.keras"
         model.save(temporary)
@@ -105,6 +107,7 @@ class RunFolder:
             )
 
 
+@functools.cache
 def _versions() -> dict[str, str]:
     versions = {}
     for package in PACKAGES:
@@ -115,6 +118,7 @@ def _versions() -> dict[str, str]:
     return versions
 
 
+@functools.cache
 def _git_revision() -> str | None:
     command = ["git", "-C", str(pathlib.Path(__file__).parent), "describe", "--always", "--dirty", "--abbrev=40"]
     try:

@@ -28,6 +28,7 @@ class SweepSettings(Settings):
     search: str = option("grid", "grid runs all of them; the others look for the best among them.", SEARCHES)
     trials: int = option(20, "Trials of a search other than grid.")
     workers: int = option(1, "Processes on this machine that run trials.", identity=False)
+    save_models: bool = option(False, "Save best.keras and last.keras of every trial.", identity=False)
     retry_failed: bool = option(False, "Run trials again that ended with an error.", identity=False)
 
     def validate(self) -> None:

@@ -1,7 +1,7 @@
 """A sweep from its first trial to its tables."""
 
+import os
 import pathlib
-import sys
 from typing import Any
 
 import keras_tuner
@@ -26,7 +26,6 @@ def sweep(settings: Any) -> str:
         trial_config(settings, cell, "-")  # a value that no run can start with is refused before the first
     name = workers.role()
     folder = RunFolder(settings, f"sweep of {task.name}", chief=name in (None, workers.CHIEF))
-    workers.end_with_parent()
     folder.open()
     try:
         _run_trials(settings, task, folder.path, name)
@@ -42,15 +41,32 @@ def sweep(settings: Any) -> str:
 
 def _run_trials(settings: Any, task: Task, path: pathlib.Path, name: str | None) -> None:
     oracle = make_oracle(settings, keras_tuner.Objective(f"val_{task.objective}", task.direction))
-    if name == workers.CHIEF:
-        workers.serve(SweepTuner(settings, oracle).oracle)
-    elif name is None and settings.workers > 1:
-        command = [sys.executable, "-m", "trainers.sweep", *sys.argv[1:]]
-        with Progress(task, oracle.max_trials, settings.progress) as progress:
-            workers.start_workers(settings.workers, command, lambda: progress.catch_up(read_results(path)))
-    else:
-        with Progress(task, oracle.max_trials, settings.progress and name is None) as progress:
+    with Progress(task, oracle.max_trials, settings.progress and name is None) as progress:
+        if name == workers.CHIEF:
+            workers.serve(SweepTuner(settings, oracle).oracle, _address())
+        elif name is None and settings.workers > 1:
+            _run_local_workers(settings, oracle, path, progress)
+        else:
             SweepTuner(settings, oracle, progress.finished).search()
+
+
+def _run_local_workers(settings: Any, oracle: keras_tuner.Oracle, path: pathlib.Path, progress: "Progress") -> None:
+    """This process is the chief; its workers run the same sweep."""
+    local = workers.LocalWorkers(settings.workers, lambda: sweep(settings), lambda: len(read_results(path)))
+
+    def watch() -> None:
+        local.check()
+        progress.catch_up(read_results(path))
+
+    try:
+        workers.serve(SweepTuner(settings, oracle).oracle, local.address, watch)
+        watch()
+    finally:
+        local.stop()
+
+
+def _address() -> str:
+    return f"{os.environ[workers.ADDRESS]}:{os.environ[workers.PORT]}"
 
 
 def read_results(folder: pathlib.Path) -> list[Result]:
@@ -85,12 +101,11 @@ class Progress:
     def __exit__(self, *_: Any) -> None:
         self._bar.close()
 
-    def catch_up(self, results: list[Result]) -> int:
-        """Shows results that other processes may have written; returns how many there are."""
+    def catch_up(self, results: list[Result]) -> None:
+        """Shows results that other processes may have written."""
         for result in results:
             if result.trial not in self._seen:
                 self.finished(result)
-        return len(self._seen)
 
     def finished(self, result: Result) -> None:
         self._seen.add(result.trial)

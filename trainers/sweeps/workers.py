@@ -1,16 +1,17 @@
 """A sweep by several processes: keras-tuner's chief, which hands out trials, and workers, which run them.
 
 On several machines the user starts them, with keras-tuner's own variables KERASTUNER_TUNER_ID, KERASTUNER_ORACLE_IP and
-KERASTUNER_ORACLE_PORT. On one, `start_workers` does, and nothing listens on anything but loopback.
+KERASTUNER_ORACLE_PORT. On one, the sweep itself is the chief and starts its workers; it listens on loopback alone.
 """
 
+import contextlib
+import multiprocessing
 import os
 import socket
-import subprocess
-import sys
 import threading
 import time
-from collections.abc import Callable, Iterable
+import warnings
+from collections.abc import Callable
 from concurrent import futures
 from typing import Any
 
@@ -22,31 +23,30 @@ from keras_tuner.src.distribute import oracle_chief
 from trainers.engine.config import ConfigError
 
 LOOPBACK, CHIEF = "127.0.0.1", "chief"
-CHILD = "TFWARMUP_SWEEP_CHILD"  # set for processes that end with the one that started them
+TUNER_ID, ADDRESS, PORT = "KERASTUNER_TUNER_ID", "KERASTUNER_ORACLE_IP", "KERASTUNER_ORACLE_PORT"
 POLL_SECONDS = 0.1
-RESTARTS = 3  # of one worker, without a trial finished in between
+RESTARTS = 3  # of workers, without a trial finished in between
 
 
 def role() -> str | None:
-    """`chief`, the name of a worker, or None for a sweep in one process."""
-    names = ("KERASTUNER_TUNER_ID", "KERASTUNER_ORACLE_IP", "KERASTUNER_ORACLE_PORT")
+    """`chief`, the name of a worker, or None for a sweep that nobody gave a role."""
+    names = (TUNER_ID, ADDRESS, PORT)
     given = [name for name in names if os.environ.get(name)]
     if not given:
         return None
     if len(given) < len(names):
         raise ConfigError(f"A chief and its workers need {', '.join(names)}. Received: only {', '.join(given)}")
-    return CHIEF if CHIEF in os.environ[names[0]] else os.environ[names[0]]
+    return CHIEF if CHIEF in os.environ[TUNER_ID] else os.environ[TUNER_ID]
 
 
-def serve(oracle: keras_tuner.Oracle) -> None:
-    """Hands out trials until all workers have been told that there are no more.
+def serve(oracle: keras_tuner.Oracle, address: str, watch: Callable[[], None] = lambda: None) -> None:
+    """Hands out trials until all workers have been told that there are no more; calls `watch` again and again.
 
     keras-tuner's own loop looks every 20 seconds whether it is over.
     """
     server = grpc.server(futures.ThreadPoolExecutor(max_workers=1))  # an oracle does one thing at a time
     servicer = oracle_chief.OracleServicer(oracle)
     protos.get_service_grpc().add_OracleServicer_to_server(servicer, server)
-    address = f"{os.environ['KERASTUNER_ORACLE_IP']}:{os.environ['KERASTUNER_ORACLE_PORT']}"
     try:
         server.add_insecure_port(address)
     except RuntimeError as error:
@@ -54,66 +54,79 @@ def serve(oracle: keras_tuner.Oracle) -> None:
     server.start()
     while not (servicer.stop_triggered and oracle_chief.exit_chief(oracle)):
         time.sleep(POLL_SECONDS)
+        watch()
     server.stop(grace=1).wait()
 
 
-def end_with_parent() -> None:
-    """Ends this process when the one that started it is gone, even by a kill."""
-    if os.environ.get(CHILD):
-        threading.Thread(target=lambda: (sys.stdin.read(), os._exit(1)), daemon=True).start()
+class LocalWorkers:
+    """Processes on this machine that run `work`; one that dies is started again.
 
-
-def start_workers(count: int, command: list[str], watch: Callable[[], int]) -> None:
-    """Runs a chief and workers on this machine to their end; one that dies is started again.
+    They are forked from a process that does nothing else: neither TensorFlow nor gRPC may be at work in one that forks,
+    and what it has imported need not be imported again.
 
     Args:
-        count: Of the workers.
-        command: Starts any of them.
-        watch: Called again and again; returns how many trials are finished.
+        count: How many.
+        work: What each of them does.
+        finished: Tells how many trials are finished.
     """
-    port = str(_free_port())
-    names = [CHIEF, *(f"worker{number}" for number in range(count))]
-    processes = {name: _start(command, name, port, count) for name in names}
-    try:
-        _wait(processes, watch, lambda name: _start(command, name, port, count))
-    finally:
-        for process in processes.values():
-            if process.poll() is None:
-                process.terminate()
-        for process in processes.values():
-            process.wait()
+
+    def __init__(self, count: int, work: Callable[[], Any], finished: Callable[[], int]) -> None:
+        self.address = f"{LOOPBACK}:{_free_port()}"
+        self._count, self._work, self._finished = count, work, finished
+        self._supervisor = _fork(self._supervise)
+
+    def check(self) -> None:
+        """Raises an error if they have been given up."""
+        if self._supervisor.exitcode:
+            raise RuntimeError(f"workers ended {RESTARTS} times in a row without finishing a trial")
+
+    def stop(self) -> None:
+        self._supervisor.terminate()
+        self._supervisor.join()
+
+    def _supervise(self) -> None:
+        """Keeps the workers running until all are done."""
+        workers = {name: _fork(self._run, name) for name in (f"worker{number}" for number in range(self._count))}
+        restarts, seen = 0, self._finished()
+        while any(worker.exitcode != 0 for worker in workers.values()):
+            time.sleep(POLL_SECONDS)
+            finished = self._finished()
+            restarts, seen = (0 if finished > seen else restarts), finished
+            for name in [name for name, worker in workers.items() if worker.exitcode]:
+                restarts += 1
+                if restarts > RESTARTS:
+                    os._exit(1)
+                workers[name] = _fork(self._run, name)
+
+    def _run(self, name: str) -> None:
+        host, port = self.address.split(":")
+        # Each its share of the cores: more threads than cores only get in each other's way.
+        threads = str(max(1, (os.cpu_count() or 1) // self._count))
+        for variable in ("TF_NUM_INTRAOP_THREADS", "TF_NUM_INTEROP_THREADS"):
+            os.environ.setdefault(variable, threads)
+        os.environ |= {TUNER_ID: name, ADDRESS: host, PORT: port}
+        self._work()
 
 
-def _wait(
-    processes: dict[str, "subprocess.Popen[bytes]"],
-    watch: Callable[[], int],
-    start: Callable[[str], "subprocess.Popen[bytes]"],
-) -> None:
-    restarts, finished = 0, watch()
-    while processes[CHIEF].poll() is None:
+def _fork(work: Callable[..., None], *arguments: Any) -> Any:
+    """A process that runs `work` and ends with this one, even if this one is killed."""
+
+    def run(parent: int) -> None:
+        threading.Thread(target=_end_without, args=(parent,), daemon=True).start()
+        with contextlib.suppress(KeyboardInterrupt):  # the one who started it all says so
+            work(*arguments)
+
+    process = multiprocessing.get_context("fork").Process(target=run, args=(os.getpid(),))
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # jax, which Keras may have imported, warns of any fork
+        process.start()
+    return process
+
+
+def _end_without(parent: int) -> None:
+    while os.getppid() == parent:
         time.sleep(POLL_SECONDS)
-        now = watch()
-        restarts, finished = (0 if now > finished else restarts), now
-        for name in _dead(processes):
-            restarts += 1
-            if restarts > RESTARTS:
-                raise RuntimeError(f"{name} ended {RESTARTS} times in a row without finishing a trial")
-            processes[name] = start(name)
-    if processes[CHIEF].returncode:
-        raise RuntimeError(f"the chief ended with exit code {processes[CHIEF].returncode}")
-
-
-def _dead(processes: dict[str, "subprocess.Popen[bytes]"]) -> Iterable[str]:
-    return [name for name, process in processes.items() if name != CHIEF and process.poll() not in (None, 0)]
-
-
-def _start(command: list[str], name: str, port: str, count: int) -> "subprocess.Popen[bytes]":
-    addresses = {"KERASTUNER_TUNER_ID": name, "KERASTUNER_ORACLE_IP": LOOPBACK, "KERASTUNER_ORACLE_PORT": port}
-    # Each worker its share of the cores: more threads than cores only get in each other's way.
-    threads = str(max(1, (os.cpu_count() or 1) // count))
-    defaults = {"TF_NUM_INTRAOP_THREADS": threads, "TF_NUM_INTEROP_THREADS": threads}
-    environment: dict[str, Any] = {**defaults, **os.environ, **addresses, CHILD: "1"}
-    return subprocess.Popen(command, env=environment, stdin=subprocess.PIPE, stdout=subprocess.DEVNULL)
+    os._exit(1)
 
 
 def _free_port() -> int:
