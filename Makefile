@@ -45,6 +45,7 @@ bench: .venv/done
 	$(VENV) -m benchmarks.gradient_samples
 	$(VENV) -m benchmarks.adaptive_softmax
 	$(VENV) -m benchmarks.beam_search
+	$(VENV) -m benchmarks.sweep
 
 figures: .venv/done
 	rm -rf build/figures

@@ -172,7 +172,10 @@ def test_a_trial_that_diverges_or_fails_is_a_result_and_the_sweep_goes_on(tmp_pa
     assert {result.status for result in read_results(tmp_path)} == {"done", "diverged"}
 
 
-@pytest.mark.parametrize("search", ["random", "bayesian", "hyperband"])
+SLOW_SEARCHES = [pytest.param(name, marks=pytest.mark.slow) for name in ("bayesian", "hyperband")]
+
+
+@pytest.mark.parametrize("search", ["random", *SLOW_SEARCHES])
 def test_other_searches_look_for_the_best_cell_and_go_on_after_a_stop(search, tmp_path, monkeypatch):
     options = {"search": search, "trials": 4, "seeds": (1,), "steps": None, "epochs": 4, "batch_size": 1000}
     said = sweep(settings(tmp_path, **options))

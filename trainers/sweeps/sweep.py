@@ -15,7 +15,7 @@ from trainers.sweeps.results import Result, results_csv
 from trainers.sweeps.space import grid, trial_config
 from trainers.sweeps.summary import summary_csv, summary_markdown, summary_text
 from trainers.sweeps.table import tabulate
-from trainers.sweeps.tuner import TRIALS, SweepTuner, read_result
+from trainers.sweeps.tuner import RESULT, TRIALS, SweepTuner, read_result
 from trainers.tasks import TASKS
 
 
@@ -31,6 +31,9 @@ def sweep(settings: Any) -> str:
         _run_trials(settings, task, folder.path, name)
     except KeyboardInterrupt:
         folder.status("stopped")
+        raise
+    except BaseException as error:
+        folder.status(f"failed: {type(error).__name__}: {error}")
         raise
     if not folder.chief:
         return f"{name}: no more trials"
@@ -52,11 +55,11 @@ def _run_trials(settings: Any, task: Task, path: pathlib.Path, name: str | None)
 
 def _run_local_workers(settings: Any, oracle: keras_tuner.Oracle, path: pathlib.Path, progress: "Progress") -> None:
     """This process is the chief; its workers run the same sweep."""
-    local = workers.LocalWorkers(settings.workers, lambda: sweep(settings), lambda: len(read_results(path)))
+    local = workers.LocalWorkers(settings.workers, lambda: sweep(settings), lambda: len(finished_trials(path)))
 
     def watch() -> None:
         local.check()
-        progress.catch_up(read_results(path))
+        progress.catch_up(finished_trials(path))
 
     try:
         workers.serve(SweepTuner(settings, oracle).oracle, local.address, watch)
@@ -71,8 +74,12 @@ def _address() -> str:
 
 def read_results(folder: pathlib.Path) -> list[Result]:
     """What the trials of a sweep came to, in the order of their folders' names."""
-    found = (read_result(path) for path in sorted((folder / TRIALS).glob("*")))
-    return [result for result in found if result is not None]
+    return [read_result(trial) for trial in finished_trials(folder)]
+
+
+def finished_trials(folder: pathlib.Path) -> list[pathlib.Path]:
+    """The folders of the trials that have a result."""
+    return sorted(path.parent for path in (folder / TRIALS).glob(f"*/{RESULT}"))
 
 
 def write_tables(folder: RunFolder, settings: Any, task: Task, results: list[Result]) -> str:
@@ -101,11 +108,11 @@ class Progress:
     def __exit__(self, *_: Any) -> None:
         self._bar.close()
 
-    def catch_up(self, results: list[Result]) -> None:
-        """Shows results that other processes may have written."""
-        for result in results:
-            if result.trial not in self._seen:
-                self.finished(result)
+    def catch_up(self, trials: list[pathlib.Path]) -> None:
+        """Shows trials that other processes may have finished."""
+        for trial in trials:
+            if trial.name not in self._seen:
+                self.finished(read_result(trial))
 
     def finished(self, result: Result) -> None:
         self._seen.add(result.trial)

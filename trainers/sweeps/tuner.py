@@ -46,9 +46,10 @@ class SweepModel(keras_tuner.HyperModel):
     def fit(self, hp: keras_tuner.HyperParameters, config: Config) -> Result:
         """The result of the run, which may have been there before."""
         folder = pathlib.Path(config.output_dir)
-        known = read_result(folder)
-        if known is not None and not (known.status == "failed" and self.settings.retry_failed):
-            return known
+        if (folder / RESULT).exists():
+            known = read_result(folder)
+            if known.status != "failed" or not self.settings.retry_failed:
+                return known
         result = run_cell(self.task, config, self.benches, (*FIELDS, "epochs") if EPOCHS in hp.values else FIELDS)
         with atomic_file(folder / RESULT) as file:
             file.write(result.to_json().encode())
@@ -100,9 +101,9 @@ def run_cell(task: Task, config: Config, benches: Benches, fields: Sequence[str]
     return Result.measured(folder.name, values, numbers[f"val_{task.objective}"], numbers, seconds)
 
 
-def read_result(folder: pathlib.Path) -> Result | None:
-    path = folder / RESULT
-    return Result.from_json(path.read_text()) if path.exists() else None
+def read_result(folder: pathlib.Path) -> Result:
+    """What came of a trial that has ended."""
+    return Result.from_json((folder / RESULT).read_text())
 
 
 def _write_board(folder: pathlib.Path, values: dict[str, Any]) -> None:

@@ -1,6 +1,7 @@
 """Sentences into another language: WMT16, a parallel corpus of one's own, or numbers in words."""
 
 import dataclasses
+import functools
 import math
 import pathlib
 from collections.abc import Callable, Mapping
@@ -133,8 +134,13 @@ class MachineTranslation(Task):
 
 def make_search(config: TranslationConfig, model: TranslationModel) -> Callable[[Any], Any]:
     """The beam search that a config describes: from sources to translations, both arrays of subwords."""
-    search = BeamSearch(model, config.beam, config.length_penalty, config.extra_length)
+    search = _search(model, config.beam, config.length_penalty, config.extra_length)
     return lambda sources: search(sources)[0].numpy()
+
+
+@functools.lru_cache(maxsize=1)
+def _search(model: TranslationModel, beam: int, length_penalty: float, extra_length: int) -> BeamSearch:
+    return BeamSearch(model, beam, length_penalty, extra_length)  # compiled once for a run's validations and its test
 
 
 def _mean_over_tokens(targets: Any, values: Any) -> Any:

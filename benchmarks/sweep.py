@@ -1,0 +1,93 @@
+"""The digits grid, 27 cells x 2 seeds: `trainers.sweep` against the same grid in the usual way of keras-tuner.
+
+Command: `python -m benchmarks.sweep`; `--epochs` and `--seeds` make it shorter. Every contender is a process, its start
+included.
+"""
+
+import argparse
+import csv
+import os
+import pathlib
+import statistics
+import subprocess
+import sys
+import tempfile
+import time
+
+RATES, BETAS, WARMUPS = (1e-4, 1e-3, 1e-2), (0.99, 0.997, 0.999), ("untuned_exponential", "untuned_linear", "radam")
+BATCH, WEIGHT_DECAY = 64, 1e-4
+
+
+def usual_way(folder, epochs, seeds):
+    """`GridSearch`, a model built in `build(hp)`, `fit`: what the documentation of keras-tuner shows."""
+    os.environ["KERAS_BACKEND"] = "tensorflow"
+    import keras
+    import keras_tuner
+
+    from tfwarmup.tuning import warmup_space
+    from trainers.tasks.image_data import load_images
+
+    data = load_images("digits", None, None, False, "fail")
+
+    def build(hp):
+        keras.utils.set_random_seed(hp.Choice("seed", list(seeds)))
+        layers = [keras.layers.Dense(units, activation="relu") for units in (200, 100, 50)]
+        model = keras.Sequential(
+            [keras.Input(data.image_shape), keras.layers.Flatten(), *layers, keras.layers.Dense(10)]
+        )
+        loss = keras.losses.SparseCategoricalCrossentropy(from_logits=True)
+        optimizer = warmup_space(hp, RATES, BETAS, WARMUPS, weight_decay=WEIGHT_DECAY)
+        model.compile(optimizer, loss, metrics=["accuracy"])
+        return model
+
+    tuner = keras_tuner.GridSearch(build, "val_accuracy", directory=folder, project_name="usual", overwrite=True)
+    splits = [(source.inputs / 255.0, source.targets) for source in (data.train, data.validation)]
+    tuner.search(*splits[0], batch_size=BATCH, epochs=epochs, validation_data=splits[1], verbose=0)
+    trials = tuner.oracle.trials.values()
+    print(len(trials), statistics.mean(1 - trial.score for trial in trials))
+
+
+def our_way(folder, epochs, seeds, workers):
+    """The same grid by `trainers.sweep`; returns the number of trials and their mean error."""
+    flags = ["--flagfile=configs/embedded/sweep_digits.flags", "--noprogress", f"--output_dir={folder}/{workers}"]
+    flags += [f"--epochs={epochs}", f"--evaluate_every={epochs}", f"--seeds={','.join(map(str, seeds))}"]
+    run(["trainers.sweep", *flags, "--decay=constant", f"--workers={workers}"])
+    with (pathlib.Path(folder) / str(workers) / "results.csv").open() as file:
+        errors = [float(row["val_error"]) for row in csv.DictReader(file)]
+    return len(errors), statistics.mean(errors)
+
+
+def run(arguments):
+    command = [sys.executable, "-m", *arguments]
+    return subprocess.run(command, check=True, text=True, capture_output=True).stdout
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--epochs", type=int, default=5)
+    parser.add_argument("--seeds", type=int, nargs="+", default=[1, 2])
+    parser.add_argument("--usual", help=argparse.SUPPRESS)
+    options = parser.parse_args()
+    if options.usual:
+        usual_way(options.usual, options.epochs, options.seeds)
+        return
+    given = ["--epochs", str(options.epochs), "--seeds", *map(str, options.seeds)]
+    with tempfile.TemporaryDirectory() as folder:
+        contenders = {
+            "keras-tuner GridSearch": lambda: run(["benchmarks.sweep", "--usual", folder, *given]).split()[-2:],
+            "trainers.sweep": lambda: our_way(folder, options.epochs, options.seeds, 1),
+            "trainers.sweep, 2 workers": lambda: our_way(folder, options.epochs, options.seeds, 2),
+        }
+        seconds = {}
+        for name, work in contenders.items():
+            start = time.perf_counter()
+            trials, error = work()
+            seconds[name] = time.perf_counter() - start
+            print(f"  {name:<27} {seconds[name]:7.1f} s   {trials} trials, mean error {float(error):.4f}")
+    usual, one, two = seconds.values()
+    for text, value, goal in (("one worker / GridSearch", usual / one, 4), ("two workers / one", one / two, 1.6)):
+        print(f"  as fast, {text:<24} {value:5.2f}   goal >= {goal}  {'reached' if value >= goal else 'MISSED'}")
+
+
+if __name__ == "__main__":
+    main()
