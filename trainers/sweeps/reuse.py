@@ -1,6 +1,7 @@
 """One bench for many runs: another rate, beta_2, warmup or seed is another value, not another graph."""
 
 import dataclasses
+import functools
 from typing import Any
 
 import keras
@@ -18,6 +19,12 @@ from trainers.engine.task import Task
 VALUES = ("learning_rate", "beta_2", "warmup", "seed", "output_dir")
 
 
+class _Read:
+    """What an update has read from variables; not an attribute of the optimizer, since Keras tracks those."""
+
+    betas: Betas
+
+
 class TableAdam(tfwarmup.Adam):
     """Does what another `Adam` or `RAdam` would do: it reads the numbers of each update from a table."""
 
@@ -27,17 +34,23 @@ class TableAdam(tfwarmup.Adam):
         shared: dict[str, Any] = {"trainable": False, "aggregation": tf.VariableAggregation.ONLY_FIRST_REPLICA}
         self._table = tf.Variable(tf.zeros([updates, len(Scalars._fields)]), **shared)
         self._discounts = tf.Variable(tf.zeros([2]), **shared)
-        self.imitate(other)
+        self._read = _Read()
+        self.imitate(other, update_numbers(other, updates))
 
-    def imitate(self, other: tfwarmup.Adam) -> None:
-        """Fills the table with the numbers of another optimizer."""
-        self._table.assign(_numbers(other, self._table.shape[0]))
+    def imitate(self, other: tfwarmup.Adam, numbers: tf.Tensor) -> None:
+        """Does from now on what another optimizer would do, whose `update_numbers` are given."""
+        self._table.assign(numbers)
         self._discounts.assign([other._betas.first, other._betas.second])
+
+    def _backend_update_step(self, grads: Any, trainable_variables: Any, learning_rate: Any) -> None:
+        # Read once an update, not once a variable.
+        first, second = tf.unstack(self._discounts)
+        self._read.betas = Betas(first, second, fused=True)
+        super()._backend_update_step(grads, trainable_variables, learning_rate)
 
     @property
     def _betas(self) -> Betas:
-        first, second = tf.unstack(self._discounts)
-        return Betas(first, second, fused=True)
+        return self._read.betas
 
     @_betas.setter
     def _betas(self, value: Betas) -> None:
@@ -48,8 +61,11 @@ class TableAdam(tfwarmup.Adam):
         return scalars if self.weight_decay is not None else scalars._replace(decay=None)
 
 
-def _numbers(optimizer: tfwarmup.Adam, updates: int) -> tf.Tensor:
-    """The scalars of so many updates, [updates, 3]: by the optimizer's own formula in float32, one after the other."""
+def update_numbers(optimizer: tfwarmup.Adam, updates: int) -> tf.Tensor:
+    """The scalars of so many updates, [updates, 3]: by the optimizer's own formula in float32, one after the other.
+
+    Not all at once: the exponential of a vector and that of a number can differ in the last bit.
+    """
     rate = optimizer._learning_rate
 
     def row(step: Any) -> Any:
@@ -57,9 +73,10 @@ def _numbers(optimizer: tfwarmup.Adam, updates: int) -> tf.Tensor:
         scalars = optimizer.scalars(alpha, tf.cast(step + 1, tf.float32))
         return tf.stack([tf.cast(0.0 if number is None else number, tf.float32) for number in scalars])
 
-    # In a graph, which is as fast as it gets for numbers that are computed one after the other.
-    rows = tf.function(lambda: tf.map_fn(row, tf.range(updates), fn_output_signature=tf.float32))
-    numbers: tf.Tensor = rows.get_concrete_function()()
+    def rows() -> Any:
+        return tf.map_fn(row, tf.range(updates), fn_output_signature=tf.float32)
+
+    numbers: tf.Tensor = tf.function(rows, autograph=False).get_concrete_function()()
     return numbers
 
 
@@ -68,6 +85,7 @@ class ReusableBench(Bench):
 
     def __init__(self, config: Config, task: Task) -> None:
         super().__init__(config, task)
+        self._numbers: dict[tuple[Any, ...], tf.Tensor] = {}
         self._beginning = [variable.numpy() for variable in self.optimizer.variables]
 
     @property
@@ -89,9 +107,25 @@ class ReusableBench(Bench):
         for variable, value in zip(self.optimizer.variables, self._beginning, strict=True):
             variable.assign(value)
         self._bare = self._bare_optimizer()
-        self._adam.imitate(self._bare)
+        self._adam.imitate(self._bare, self._numbers_of(config))
         self.stepper.seed.assign(config.seed)
         return self
+
+    def training(self, start: int) -> Any:
+        return super().training(start) if start or self.strategy.num_replicas_in_sync > 1 else self._from_the_first
+
+    @functools.cached_property
+    def _from_the_first(self) -> Any:
+        """Batches of whatever seed is set when their iterator is made."""
+        feed = dataclasses.replace(self._feed(0, training=True), seed=self.stepper.seed)
+        return self._distributed(self.data.train.training, feed)
+
+    def _numbers_of(self, config: Config) -> tf.Tensor:
+        """Computed once for all seeds."""
+        key = tuple(getattr(config, name) for name in VALUES if name not in ("seed", "output_dir"))
+        if key not in self._numbers:
+            self._numbers[key] = update_numbers(self._bare, self.plan.total_steps)
+        return self._numbers[key]
 
     def _make_optimizer(self) -> Any:
         self._bare = self._bare_optimizer()

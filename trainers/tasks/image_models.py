@@ -4,7 +4,6 @@ from collections.abc import Callable
 from typing import Any
 
 import keras
-import keras_hub
 from keras import layers
 
 ImageShape = tuple[int, int, int]
@@ -45,6 +44,8 @@ def resnet50(image_shape: ImageShape, classes: int) -> keras.Model:
     Its batch normalisation is not synchronised, as under PyTorch's DataParallel: each replica normalises by its own
     part of the batch, so that n replicas train a slightly different network than one device with the whole batch.
     """
+    import keras_hub  # takes half a second, and only this model needs it
+
     if min(image_shape[:2]) < 32:
         raise ModelError(f"`image_shape` of resnet50 must be at least 32 pixels. Received: image_shape={image_shape}")
     backbone = keras_hub.models.ResNetBackbone(
