@@ -224,10 +224,10 @@ _WITH_MOMENTS = (keras.optimizers.Adam, keras.optimizers.Nadam, keras.optimizers
 def _keras_power(optimizer: Any, beta: float, t: int) -> Any:
     """beta^t rounded as Keras does it, in the variables' precision: in float32 1 - 0.999 is off by 1e-5."""
     dtype = next(m.dtype for m in optimizer._momentums if m is not None)
-    if dtype in ("float32", "float64"):
-        return np.power(np.dtype(dtype).type(beta), np.dtype(dtype).type(t))
+    # By the backend itself: numpy's power of float32 is another one in the last bit on some processors.
     power = ops.power(ops.cast(beta, dtype), ops.cast(t, dtype))
-    return np.float32(ops.convert_to_numpy(ops.cast(power, "float32")))
+    wide = "float64" if dtype == "float64" else "float32"
+    return np.dtype(wide).type(ops.convert_to_numpy(ops.cast(power, wide)))
 
 
 def _one_minus_power(beta: float, t: int) -> float:

@@ -67,7 +67,10 @@ def test_the_folder_tells_all_about_the_run(tmp_path):
     run_tiny(tmp_path, weight_decay=0.01)
     document = json.loads((tmp_path / "config.json").read_text())
     assert document["config"]["weight_decay"] == 0.01
-    assert set(document["config"]) == {field.name for field in dataclasses.fields(TinyConfig)} - {"progress"}
+    assert set(document["config"]) == {field.name for field in dataclasses.fields(TinyConfig)} - {
+        "progress",
+        "save_models",
+    }
     assert {"tensorflow", "keras"} <= set(document["versions"])
     assert status(tmp_path) == "done\n"
     assert {"best.keras", "last.keras", "metrics.jsonl"} <= {path.name for path in tmp_path.iterdir()}
