@@ -1,5 +1,6 @@
 """Tools that the tests of the engine share."""
 
+import contextlib
 import json
 import os
 import pathlib
@@ -8,8 +9,10 @@ import sys
 
 import keras
 import numpy as np
+import pytest
 
 from tests.trainers.tiny import Tiny, TinyConfig
+from trainers.engine.checkpoint import Checkpoints
 from trainers.engine.config import make_config
 from trainers.engine.run import train
 
@@ -40,6 +43,21 @@ def records(folder):
     """The lines of metrics.jsonl without the one number that depends on the machine."""
     lines = [json.loads(line) for line in (pathlib.Path(folder) / "metrics.jsonl").read_text().splitlines()]
     return [{key: value for key, value in line.items() if not key.endswith("_per_second")} for line in lines]
+
+
+@contextlib.contextmanager
+def stopped_at_the_first_checkpoint():
+    """Runs inside end with Ctrl-C right after they have written one."""
+    save = Checkpoints.save
+
+    def save_and_stop(self, *arguments):
+        save(self, *arguments)
+        raise KeyboardInterrupt
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(Checkpoints, "save", save_and_stop)
+        with pytest.raises(KeyboardInterrupt):
+            yield
 
 
 def status(folder):

@@ -7,7 +7,7 @@ import shutil
 import numpy as np
 import pytest
 
-from tests.trainers.helpers import finish, program, records
+from tests.trainers.helpers import finish, program, records, stopped_at_the_first_checkpoint
 from trainers.engine.config import ConfigError, make_config
 from trainers.engine.data import DataError
 from trainers.engine.run import train
@@ -101,21 +101,11 @@ def test_replicas_and_micro_batches_train_the_same_model(options, corpus, tmp_pa
     assert final("other", **options) == pytest.approx(final("one"), rel=1e-5)
 
 
-def test_a_stopped_run_ends_bit_identical(corpus, tmp_path, monkeypatch):
-    from trainers.engine.checkpoint import Checkpoints
-
+def test_a_stopped_run_ends_bit_identical(corpus, tmp_path):
     task = TASKS["language_modeling"]
     train(task, config(tmp_path / "whole", corpus))
-    save = Checkpoints.save
-
-    def stop(self, *arguments):
-        save(self, *arguments)
-        raise KeyboardInterrupt
-
-    with monkeypatch.context() as patch:
-        patch.setattr(Checkpoints, "save", stop)
-        with pytest.raises(KeyboardInterrupt):
-            train(task, config(tmp_path / "stopped", corpus))
+    with stopped_at_the_first_checkpoint():
+        train(task, config(tmp_path / "stopped", corpus))
     train(task, config(tmp_path / "stopped", corpus))
     assert records(tmp_path / "stopped") == records(tmp_path / "whole")
 

@@ -10,7 +10,7 @@ import pytest
 import sacrebleu
 import tensorflow as tf
 
-from tests.trainers.helpers import finish, program, records
+from tests.trainers.helpers import finish, program, records, stopped_at_the_first_checkpoint
 from trainers.engine.config import ConfigError, make_config
 from trainers.engine.data import DataError, Feed
 from trainers.engine.run import train
@@ -130,20 +130,10 @@ def test_two_replicas_equal_two_micro_batches(corpus, tmp_path):
     assert ours["val_loss"] == pytest.approx(theirs["val_loss"], rel=1e-5)
 
 
-def test_a_stopped_run_ends_bit_identical(corpus, tmp_path, monkeypatch):
-    from trainers.engine.checkpoint import Checkpoints
-
+def test_a_stopped_run_ends_bit_identical(corpus, tmp_path):
     train(TASK, config(tmp_path / "whole", corpus, average=2))
-    save = Checkpoints.save
-
-    def stop(self, *arguments):
-        save(self, *arguments)
-        raise KeyboardInterrupt
-
-    with monkeypatch.context() as patch:
-        patch.setattr(Checkpoints, "save", stop)
-        with pytest.raises(KeyboardInterrupt):
-            train(TASK, config(tmp_path / "stopped", corpus, average=2))
+    with stopped_at_the_first_checkpoint():
+        train(TASK, config(tmp_path / "stopped", corpus, average=2))
     train(TASK, config(tmp_path / "stopped", corpus, average=2))
     assert records(tmp_path / "stopped") == records(tmp_path / "whole")
     for name in ("results.json", "test.translations.txt", "subwords.model"):

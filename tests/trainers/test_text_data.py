@@ -17,7 +17,7 @@ from trainers.tasks.text_data import DATASETS, load_text, split_words
 from trainers.tasks.vocabulary import END, UNKNOWN, Vocabulary, number_text
 from trainers.tasks.wikitext103 import ARCHIVE, URLS, Wikitext103, read_prepared
 
-REAL = Path("/work/shared/data")
+REAL = Path(__file__).parents[3] / "shared/data"
 TRAIN = " \n = A = \n \n the cat saw the <unk> \n the dog , the cat \n"
 VALID = " \n the cat saw a bird \n"
 

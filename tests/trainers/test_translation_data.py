@@ -12,7 +12,7 @@ from trainers.tasks.number_words import number_pairs
 from trainers.tasks.subwords import MODEL
 from trainers.tasks.translation_data import load_translation
 
-REAL = Path("/work/shared/data/multi30k")
+REAL = Path(__file__).parents[3] / "shared/data/multi30k"
 PAIRS = number_pairs(200, 5, held_out=False)
 SIZE = 340
 
