@@ -198,8 +198,8 @@ def test_the_embedded_model_says_unseen_numbers(tmp_path):
     finish(program(MODULE, *flags))
     results = json.loads((tmp_path / "run/results.json").read_text())
     assert results["test_bleu"] > 90
-    text, _ = finish(program(MODULE, f"--output_dir={tmp_path}/run", "--translate=twenty-one"))
-    assert text == "einundzwanzig\n"
+    text, _ = finish(program(MODULE, f"--output_dir={tmp_path}/run", "--translate=two hundred and forty-one"))
+    assert text == "zweihunderteinundvierzig\n"
 
 
 FULL_SIZE_FILES = {
