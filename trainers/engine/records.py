@@ -1,11 +1,12 @@
 """What a run leaves behind: configuration, metrics, models, TensorBoard logs, and how it ended."""
 
+import contextlib
 import functools
 import importlib.metadata
 import json
 import pathlib
 import subprocess
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from typing import Any
 
 import keras
@@ -23,7 +24,6 @@ class RunFolder:
     def __init__(self, config: Settings, task: str, chief: bool = True) -> None:
         self.path = pathlib.Path(config.output_dir)
         self.config, self.task, self.chief = config, task, chief
-        self.save_models = getattr(config, "save_models", True)
         self._board: Any = None
         self._check_owner()
 
@@ -46,6 +46,19 @@ class RunFolder:
         self.write("status", text.replace("\n", " ") + "\n")
         if self._board is not None:
             self._board.flush()
+
+    @contextlib.contextmanager
+    def telling_the_end(self) -> Iterator[None]:
+        """Whatever is done inside, the status says how it ended; an error may name a status of its own."""
+        try:
+            yield
+        except KeyboardInterrupt:
+            self.status("stopped")
+            raise
+        except BaseException as error:
+            self.status(f"{getattr(error, 'status', f'failed: {type(error).__name__}')}: {error}")
+            raise
+        self.status("done")
 
     def record(self, values: Mapping[str, Any]) -> None:
         """Appends a line to metrics.jsonl, and the same numbers to TensorBoard."""
@@ -76,7 +89,7 @@ class RunFolder:
 
     def save_model(self, model: keras.Model, name: str) -> None:
         """Saves `name`.keras, whole or not at all: Keras' own save can be cut short."""
-        if not (self.chief and self.save_models):
+        if not self.chief:
             return
         temporary = self.path / f".{name}.tmp.keras"
         model.save(temporary)

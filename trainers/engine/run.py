@@ -21,6 +21,8 @@ from trainers.engine.task import Task
 class DivergedError(Exception):
     """The loss is not a number any more."""
 
+    status = "diverged"
+
 
 def train(
     task: Task,
@@ -46,19 +48,9 @@ def train(
     folder.open()
     if folder.chief:
         task.fill_folder(folder.path, config, run.data)
-    try:
+    with folder.telling_the_end():
         results = run.to_the_end()
-    except DivergedError as error:
-        folder.status(f"diverged: {error}")
-        raise
-    except KeyboardInterrupt:
-        folder.status("stopped")
-        raise
-    except BaseException as error:
-        folder.status(f"failed: {type(error).__name__}: {error}")
-        raise
-    folder.write_results(results)
-    folder.status("done")
+        folder.write_results(results)
     return results
 
 
@@ -80,7 +72,7 @@ class Run:
         with self._progress(start) as progress:
             for first, last in self._segments(start):
                 self._segment(batches, first, last, progress)
-        self.folder.save_model(self.model, "last")
+        self._save_model("last")
         if self.config.average > 1:
             self._average()
         return self.final | self.task.conclude(self.config, self.data, self.model, self.folder)
@@ -129,14 +121,18 @@ class Run:
         better = self.best is None or (objective < self.best if self.task.direction == "min" else objective > self.best)
         if better and math.isfinite(objective):
             self.best = objective
-            self.folder.save_model(self.model, "best")
+            self._save_model("best")
         return self.final
 
     def _average(self) -> None:
         """Puts the mean of the last checkpoints into the model, which is the run's result from here on."""
         self.checkpoints.average(self.config.average, self.model.variables)
         self._validate()
-        self.folder.save_model(self.model, "average")
+        self._save_model("average")
+
+    def _save_model(self, name: str) -> None:
+        if self.config.save_models:
+            self.folder.save_model(self.model, name)
 
     def _checkpoint(self, step: int) -> None:
         if self.folder.chief:

@@ -27,19 +27,11 @@ def sweep(settings: Any) -> str:
     name = workers.role()
     folder = RunFolder(settings, f"sweep of {task.name}", chief=name in (None, workers.CHIEF))
     folder.open()
-    try:
+    with folder.telling_the_end():
         _run_trials(settings, task, folder.path, name)
-    except KeyboardInterrupt:
-        folder.status("stopped")
-        raise
-    except BaseException as error:
-        folder.status(f"failed: {type(error).__name__}: {error}")
-        raise
-    if not folder.chief:
-        return f"{name}: no more trials"
-    text = write_tables(folder, settings, task, read_results(folder.path))
-    folder.status("done")
-    return text
+        if not folder.chief:
+            return f"{name}: no more trials"
+        return write_tables(folder, settings, task, read_results(folder.path))
 
 
 def _run_trials(settings: Any, task: Task, path: pathlib.Path, name: str | None) -> None:
