@@ -23,11 +23,13 @@ setup(
             "absl-py",
             "grpcio",  # what keras-tuner needs for its chief and workers, and does not ask for
             "importlib_resources",  # what TFDS needs to prepare its built-in sets, and does not ask for
+            "jinja2",
             "keras-hub",
             "keras-tuner>=1.4.8",
             "matplotlib",
             "mlxtend",
             "num2words",
+            "plotly",
             "sacrebleu",
             "scipy",
             "sentencepiece",
@@ -46,6 +48,7 @@ setup(
             "pytest",
             "pytest-xdist",
             "ruff",
+            "selenium",
             "tensorflow>=2.21",
             "torch",
         ],
