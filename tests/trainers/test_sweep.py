@@ -96,12 +96,26 @@ def test_a_trial_ends_with_the_bits_of_a_run_of_its_own(cell, swept, tmp_path):
 )
 def test_a_reset_bench_is_a_new_one(options, tmp_path):
     benches = Benches()
-    for number, cell in enumerate([Cell(1e-2, 0.9, "none", 1), Cell(1e-3, 0.99, "radam", 3)]):
+    cells = [Cell(1e-2, 0.9, "none", 1), Cell(1e-3, 0.99, "radam", 3), Cell(1e-3, 0.99, "radam_constant_adam", 3)]
+    for number, cell in enumerate(cells):
         for name, make in (("shared", {"make_bench": benches}), ("new", {})):
             config = trial_config(settings("-", steps=4, **options), cell, str(tmp_path / f"{name}{number}"))
             train(TASK, config, **make)
         assert records(tmp_path / f"shared{number}") == records(tmp_path / f"new{number}")
     assert benches._last.stepper.train.experimental_get_tracing_count() == 1
+
+
+def test_the_rules_for_radams_first_steps_are_methods(tmp_path):
+    methods = ("radam", "radam_nothing", "radam_constant_adam", "radam_linear_adam")
+    grid = {"learning_rates": (1e-2,), "beta_2s": (0.99,), "warmups": methods, "seeds": (1,)}
+    said = sweep(settings(tmp_path, **grid, steps=4, save_models=False))
+    assert said.splitlines()[2].split() == ["learning_rate", "beta_2", *methods]
+    results = {result.values["warmup"]: result for result in read_results(tmp_path)}
+    configs = {m: json.loads((tmp_path / "trials" / results[m].trial / "config.json").read_text()) for m in methods}
+    assert [configs[method]["config"]["warmup"] for method in methods] == ["radam"] * 4
+    rules = [configs[method]["config"]["first_steps"] for method in methods]
+    assert rules == ["momentum", "nothing", "constant_adam", "linear_adam"]
+    assert len({result.metrics["val_loss"] for result in results.values()}) == 4
 
 
 def test_the_hyperparameters_are_there_for_tensorboard(swept):

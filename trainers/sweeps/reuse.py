@@ -16,7 +16,7 @@ from trainers.engine.optimizers import bare_optimizer, wrapped
 from trainers.engine.task import Task
 
 # The fields of a config that `ReusableBench.reset` can set, and those that do not concern a bench.
-VALUES = ("learning_rate", "beta_2", "warmup", "seed", "output_dir")
+VALUES = ("learning_rate", "beta_2", "warmup", "first_steps", "seed", "output_dir")
 
 
 class _Read:

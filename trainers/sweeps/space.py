@@ -5,7 +5,7 @@ import itertools
 import math
 from typing import Any
 
-from tfwarmup import WARMUPS
+from tfwarmup import FIRST_STEPS, WARMUPS
 from trainers.engine.config import Config, Settings, make_config, option, require
 from trainers.engine.task import Task
 from trainers.tasks import TASKS
@@ -14,6 +14,8 @@ DEFAULT_TASK = "image_classification"
 SEARCHES = ("grid", "random", "bayesian", "hyperband")
 METHODS = ("untuned_exponential", "untuned_linear", "radam")  # the paper's
 UNTUNED = tuple(name for name, rule in WARMUPS.items() if rule.argument != "period")
+# The paper's ablation: RAdam with something else in the place of its momentum steps.
+FIRST_STEPS_OF = {f"radam_{rule}": rule for rule in FIRST_STEPS if rule != "momentum"}
 
 
 @dataclasses.dataclass(frozen=True)
@@ -23,7 +25,9 @@ class SweepSettings(Settings):
     task: str = option(DEFAULT_TASK, "What to train.", tuple(TASKS))
     learning_rates: tuple[float, ...] = option((1e-4, 1e-3, 1e-2), "Values of --learning_rate.")
     beta_2s: tuple[float, ...] = option((0.99, 0.997, 0.999), "Values of --beta_2.")
-    warmups: tuple[str, ...] = option(METHODS, "Values of --warmup.", UNTUNED)
+    warmups: tuple[str, ...] = option(
+        METHODS, "Values of --warmup, and of --first_steps as radam_nothing and so on.", (*UNTUNED, *FIRST_STEPS_OF)
+    )
     seeds: tuple[int, ...] = option((1, 2, 3), "Values of --seed.")
     search: str = option("grid", "grid runs all of them; the others look for the best among them.", SEARCHES)
     trials: int = option(20, "Trials of a search other than grid.")
@@ -82,5 +86,12 @@ def trial_config(settings: Any, cell: Cell, folder: str, **others: Any) -> Confi
     task = TASKS[settings.task]
     fields = {field.name for field in dataclasses.fields(task.config_class)}
     values = {name: getattr(settings, name) for name in fields}
-    values |= {**dataclasses.asdict(cell), "output_dir": folder, "progress": False, **others}
+    values |= {**dataclasses.asdict(cell), **_flags(cell.warmup), "output_dir": folder, "progress": False, **others}
     return make_config(task.config_class, values)
+
+
+def _flags(method: str) -> dict[str, str]:
+    """What a method of a sweep is called among the flags of a run."""
+    if method in FIRST_STEPS_OF:
+        return {"warmup": "radam", "first_steps": FIRST_STEPS_OF[method]}
+    return {"warmup": method}

@@ -3,7 +3,7 @@
 import os
 import pathlib
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from typing import Any
 
 import keras_tuner
@@ -38,10 +38,9 @@ class SweepModel(keras_tuner.HyperModel):
     def build(self, hp: keras_tuner.HyperParameters) -> Config:
         """The config of the run."""
         cell = Cell(*(hp.get(name) for name in FIELDS))
-        if EPOCHS not in hp.values:
-            return trial_config(self.settings, cell, str(self.folder / cell.name))
-        epochs = hp.get(EPOCHS)
-        return trial_config(self.settings, cell, str(self.folder / f"{cell.name}_epochs-{epochs}"), epochs=epochs)
+        epochs = {"epochs": hp.get(EPOCHS)} if EPOCHS in hp.values else {}
+        name = "_".join([cell.name, *(f"epochs-{count}" for count in epochs.values())])
+        return trial_config(self.settings, cell, str(self.folder / name), **epochs)
 
     def fit(self, hp: keras_tuner.HyperParameters, config: Config) -> Result:
         """The result of the run, which may have been there before."""
@@ -50,7 +49,10 @@ class SweepModel(keras_tuner.HyperModel):
             known = read_result(folder)
             if known.status != "failed" or not self.settings.retry_failed:
                 return known
-        result = run_cell(self.task, config, self.benches, (*FIELDS, "epochs") if EPOCHS in hp.values else FIELDS)
+        values = {name: hp.get(name) for name in FIELDS}
+        if EPOCHS in hp.values:
+            values["epochs"] = config.epochs
+        result = run_cell(self.task, config, self.benches, values)
         with atomic_file(folder / RESULT) as file:
             file.write(result.to_json().encode())
         return result
@@ -80,8 +82,8 @@ class SweepTuner(BaseTuner):
         return {self.oracle.objective.name: result.objective}
 
 
-def run_cell(task: Task, config: Config, benches: Benches, fields: Sequence[str]) -> Result:
-    """Trains, whatever comes of it; a run that was killed goes on where it was. `fields` are its hyperparameters."""
+def run_cell(task: Task, config: Config, benches: Benches, values: dict[str, Any]) -> Result:
+    """Trains, whatever comes of it; a run that was killed goes on where it was. `values` are its hyperparameters."""
     began = time.perf_counter()
     metrics: dict[str, Any] = {}
     status, error = "done", ""
@@ -93,7 +95,6 @@ def run_cell(task: Task, config: Config, benches: Benches, fields: Sequence[str]
         status, error = "failed", f"{type(failure).__name__}: {failure}"
     folder, seconds = pathlib.Path(config.output_dir), time.perf_counter() - began
     folder.mkdir(parents=True, exist_ok=True)  # a run that failed early may have none
-    values = {name: getattr(config, name) for name in fields}
     if status != "done":
         return Result(folder.name, values, status, None, {}, seconds, error)
     numbers = {name: value for name, value in metrics.items() if isinstance(value, float)}
