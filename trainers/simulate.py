@@ -26,6 +26,7 @@ class SimulationConfig(Settings):
     warmup: str = option("none", "Warmup; radam is RAdam itself.", tuple(WARMUPS))
     warmup_period: float | None = option(None, "Period of --warmup=linear and exponential, in updates.")
     first_steps: str = option("momentum", "What RAdam does while rho_t <= 4.", FIRST_STEPS)
+    seed: int = option(1, "Seed of the gradients.")
 
 
 def simulate(config: SimulationConfig) -> str:

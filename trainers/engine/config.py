@@ -5,6 +5,7 @@ import json
 import math
 import pathlib
 import typing
+from collections.abc import Sequence
 from typing import Any, ClassVar, TypeVar
 
 from absl import flags
@@ -35,7 +36,6 @@ class Settings:
     """What every program has."""
 
     output_dir: str = option("", "Folder of the run, for all that it writes.", identity=False)
-    seed: int = option(1, "Seed of everything random.")
 
     def validate(self) -> None:
         """Raises `ConfigError` for the first value that cannot be."""
@@ -59,6 +59,7 @@ class Config(Settings):
 
     batch_flag: ClassVar[str]  # the field that holds the global batch, in whatever the task counts
 
+    seed: int = option(1, "Seed of everything random.")
     epochs: int = option(10, "Passes over the training data.")
     steps: int | None = option(None, "Updates in all, instead of --epochs.")
     accumulate: int = option(1, "Micro-batches that a replica's batch is split into; memory follows the micro-batch.")
@@ -137,7 +138,18 @@ class ExamplesConfig(Config):
     batch_size: int = option(128, "Global batch: examples an update, over all replicas and micro-batches.")
 
 
-def define_flags(config_class: type[Settings]) -> None:
+def parse_arguments(config_class: type[SettingsT], arguments: Sequence[str]) -> SettingsT:
+    """The config of a command line, without a program: its flags are known here alone."""
+    values: Any = flags.FlagValues()  # type: ignore[no-untyped-call]
+    define_flags(config_class, values)
+    try:
+        values(["", *arguments])
+    except flags.Error as error:
+        raise ConfigError(str(error)) from error
+    return read_flags(config_class, values)
+
+
+def define_flags(config_class: type[Settings], flag_values: Any = flags.FLAGS) -> None:
     """Defines a flag for every field."""
     types = typing.get_type_hints(config_class)
     for field in dataclasses.fields(config_class):
@@ -147,28 +159,29 @@ def define_flags(config_class: type[Settings]) -> None:
             text = f"{text} One of: {', '.join(choices)}."
         kind = types[field.name]
         if kind is bool:
-            flags.DEFINE_bool(field.name, default, text)
+            flags.DEFINE_bool(field.name, default, text, flag_values)
         elif typing.get_origin(kind) is tuple:
-            flags.DEFINE_list(field.name, [str(value) for value in default], text)
+            flags.DEFINE_list(field.name, [str(value) for value in default], text, flag_values)
         elif int in (kind, *typing.get_args(kind)):
-            flags.DEFINE_integer(field.name, default, text)
+            flags.DEFINE_integer(field.name, default, text, flag_values=flag_values)
         elif float in (kind, *typing.get_args(kind)):
-            flags.DEFINE_float(field.name, default, text)
+            flags.DEFINE_float(field.name, default, text, flag_values=flag_values)
         else:
             # Not an enum flag: the names are checked with everything else, before anything is written.
-            flags.DEFINE_string(field.name, default, text)
-    flags.DEFINE_string("config", None, "config.json of another run to repeat; flags given beside it take precedence.")
+            flags.DEFINE_string(field.name, default, text, flag_values)
+    text = "config.json of another run to repeat; flags given beside it take precedence."
+    flags.DEFINE_string("config", None, text, flag_values)
 
 
-def read_flags(config_class: type[SettingsT]) -> SettingsT:
+def read_flags(config_class: type[SettingsT], flag_values: Any = flags.FLAGS) -> SettingsT:
     """The config that the parsed flags describe, checked."""
     values: dict[str, Any] = {}
     names = {field.name for field in dataclasses.fields(config_class)}
-    if flags.FLAGS.config is not None:
-        stored = read_config(pathlib.Path(flags.FLAGS.config))
+    if flag_values.config is not None:
+        stored = read_config(pathlib.Path(flag_values.config))
         values = {name: value for name, value in stored.items() if name in names}
     for field in dataclasses.fields(config_class):
-        flag = flags.FLAGS[field.name]
+        flag = flag_values[field.name]
         if flag.present or field.name not in values:
             values[field.name] = flag.value
     return make_config(config_class, values)

@@ -86,7 +86,8 @@ class ReusableBench(Bench):
     def __init__(self, config: Config, task: Task) -> None:
         super().__init__(config, task)
         self._numbers: dict[tuple[Any, ...], tf.Tensor] = {}
-        self._beginning = [variable.numpy() for variable in self.optimizer.variables]
+        self._beginning = _values(self.optimizer)
+        self._first = config.seed, _values(self.model)
 
     @property
     def described(self) -> Any:
@@ -99,12 +100,8 @@ class ReusableBench(Bench):
     def reset(self, config: Config) -> "ReusableBench":
         """Model, optimizer and data as a new bench of this config would have them."""
         self.config = config
-        keras.utils.set_random_seed(config.seed)
-        with self.strategy.scope():
-            fresh = self.task.build(config, self.data)
-        for variable, other in zip(self.model.variables, fresh.variables, strict=True):
-            variable.assign(other)
-        for variable, value in zip(self.optimizer.variables, self._beginning, strict=True):
+        variables = [*self.model.variables, *self.optimizer.variables]
+        for variable, value in zip(variables, [*self._first_weights(config), *self._beginning], strict=True):
             variable.assign(value)
         self._bare = self._bare_optimizer()
         self._adam.imitate(self._bare, self._numbers_of(config))
@@ -119,6 +116,14 @@ class ReusableBench(Bench):
         """Batches of whatever seed is set when their iterator is made."""
         feed = dataclasses.replace(self._feed(0, training=True), seed=self.stepper.seed)
         return self._distributed(self.data.train.training, feed)
+
+    def _first_weights(self, config: Config) -> list[Any]:
+        """Those of a new model; among the values of a config they depend on the seed alone."""
+        if self._first[0] != config.seed:
+            keras.utils.set_random_seed(config.seed)
+            with self.strategy.scope():
+                self._first = config.seed, _values(self.task.build(config, self.data))
+        return self._first[1]
 
     def _numbers_of(self, config: Config) -> tf.Tensor:
         """Computed once for all seeds."""
@@ -155,6 +160,10 @@ class Benches:
             return self._last.reset(config)
         self._last = ReusableBench(config, task)
         return self._last
+
+
+def _values(owner: Any) -> list[Any]:
+    return [variable.numpy() for variable in owner.variables]
 
 
 def _without_values(config: Config) -> dict[str, Any]:

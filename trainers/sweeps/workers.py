@@ -4,13 +4,9 @@ On several machines the user starts them, with keras-tuner's own variables KERAS
 KERASTUNER_ORACLE_PORT. On one, the sweep itself is the chief and starts its workers; it listens on loopback alone.
 """
 
-import contextlib
-import multiprocessing
 import os
 import socket
-import threading
 import time
-import warnings
 from collections.abc import Callable
 from concurrent import futures
 from typing import Any
@@ -21,6 +17,7 @@ from keras_tuner.src import protos
 from keras_tuner.src.distribute import oracle_chief
 
 from trainers.engine.config import ConfigError
+from trainers.engine.processes import fork
 
 LOOPBACK, CHIEF = "127.0.0.1", "chief"
 TUNER_ID, ADDRESS, PORT = "KERASTUNER_TUNER_ID", "KERASTUNER_ORACLE_IP", "KERASTUNER_ORACLE_PORT"
@@ -73,7 +70,7 @@ class LocalWorkers:
     def __init__(self, count: int, work: Callable[[], Any], finished: Callable[[], int]) -> None:
         self.address = f"{LOOPBACK}:{_free_port()}"
         self._count, self._work, self._finished = count, work, finished
-        self._supervisor = _fork(self._supervise)
+        self._supervisor = fork(self._supervise)
 
     def check(self) -> None:
         """Raises an error if they have been given up."""
@@ -86,7 +83,7 @@ class LocalWorkers:
 
     def _supervise(self) -> None:
         """Keeps the workers running until all are done."""
-        workers = {name: _fork(self._run, name) for name in (f"worker{number}" for number in range(self._count))}
+        workers = {name: fork(self._run, name) for name in (f"worker{number}" for number in range(self._count))}
         restarts, seen = 0, self._finished()
         while any(worker.exitcode != 0 for worker in workers.values()):
             time.sleep(POLL_SECONDS)
@@ -96,7 +93,7 @@ class LocalWorkers:
                 restarts += 1
                 if restarts > RESTARTS:
                     os._exit(1)
-                workers[name] = _fork(self._run, name)
+                workers[name] = fork(self._run, name)
 
     def _run(self, name: str) -> None:
         host, port = self.address.split(":")
@@ -106,27 +103,6 @@ class LocalWorkers:
             os.environ.setdefault(variable, threads)
         os.environ |= {TUNER_ID: name, ADDRESS: host, PORT: port}
         self._work()
-
-
-def _fork(work: Callable[..., None], *arguments: Any) -> Any:
-    """A process that runs `work` and ends with this one, even if this one is killed."""
-
-    def run(parent: int) -> None:
-        threading.Thread(target=_end_without, args=(parent,), daemon=True).start()
-        with contextlib.suppress(KeyboardInterrupt):  # the one who started it all says so
-            work(*arguments)
-
-    process = multiprocessing.get_context("fork").Process(target=run, args=(os.getpid(),))
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore")  # jax, which Keras may have imported, warns of any fork
-        process.start()
-    return process
-
-
-def _end_without(parent: int) -> None:
-    while os.getppid() == parent:
-        time.sleep(POLL_SECONDS)
-    os._exit(1)
 
 
 def _free_port() -> int:
