@@ -1,52 +1,108 @@
-"""Every block of Python in the README runs; every command, file and flag that it and docs/ name exists."""
+"""What README and docs say is so: Python blocks run, values are true, links, programs, flags and targets exist.
 
+`tests/test_commands.py` runs the commands themselves.
+"""
+
+import ast
+import contextlib
 import dataclasses
+import functools
 import importlib.util
 import pathlib
 import re
+import runpy
+import subprocess
+import sys
 
 import pytest
 
+from tests.commands import recorded
+from tests.pages import FENCE, PAGES, ROOT, anchors, blocks, header_commands, prose, write_files
+from tests.shim import check_requirement
 from tests.tfwarmup.helpers import BACKEND
 
-ROOT = pathlib.Path(__file__).parents[1]
-README = (ROOT / "README.md").read_text()
-PAGES = {path.name: path for path in (ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md")))}
+TEXTS = {name: path.read_text() for name, path in PAGES.items()}
+CONFIGS = {str(path.relative_to(ROOT)): path for path in sorted((ROOT / "configs").rglob("*.flags"))}
+TARGETS = sorted({target for text in TEXTS.values() for target in re.findall(r"(?:`|\n)make ([\w-]+)", text)})
+VALUES = re.compile(r"# ((?:-?[\d.]+(?:e-?\d+)?(?:, )?)+)(?:: .*)?$")
+
 every_page = pytest.mark.parametrize("name", PAGES)
+once = pytest.mark.skipif(BACKEND != "tensorflow", reason="runs once")
 
 
-def blocks(language, text):
-    return re.findall(rf"```{language}\n(.*?)```", text, flags=re.DOTALL)
-
-
-def run_blocks(name):
-    """Runs the blocks of a page one after the other, as a reader would."""
+def run_blocks(text, name):
+    """Runs the blocks of a page one after the other, as a reader would; a comment that tells a value must be right."""
     namespace = {}
-    for block in blocks("python", PAGES[name].read_text()):
-        exec(compile(block, name, "exec"), namespace)
+    for block in blocks("python", text):
+        for statement in ast.parse(block).body:
+            source = ast.get_source_segment(block, statement)
+            told = VALUES.search(block.splitlines()[statement.end_lineno - 1])
+            if isinstance(statement, ast.Expr) and told:
+                compare(eval(compile(source, name, "eval"), namespace), told[1], source)
+            else:
+                exec(compile(ast.Module([statement], []), name, "exec"), namespace)
     return namespace
 
 
-@pytest.mark.parametrize("name", [name for name in PAGES if name != "README.md"])
-def test_every_python_block_of_a_page_runs_in_order(name):
-    run_blocks(name)
+@contextlib.contextmanager
+def forgetting_modules_of(folder):
+    """Modules that are imported from a scratch folder are gone afterwards."""
+    yield
+    for name, module in list(sys.modules.items()):
+        if folder != ROOT and folder in pathlib.Path(getattr(module, "__file__", None) or "/").parents:
+            del sys.modules[name]
 
 
-def test_every_python_block_of_the_readme_runs_and_says_the_truth():
-    assert len(blocks("python", README)) >= 6
-    namespace = run_blocks("README.md")
-    value = namespace["tfwarmup"].effective_warmup_period("radam", beta_2=0.999)
-    assert f"# {value:.4f}" in README
-    factors = namespace["factors"]
-    assert f"# {factors.rho(5, beta_2=0.999):.6f}" in README
+def compare(values, told, source):
+    """All digits that are told are right."""
+    values = values if isinstance(values, tuple) else (values,)
+    for value, text in zip(values, told.split(", "), strict=True):
+        last_digit = 10.0 ** (
+            int((re.findall(r"e(-?\d+)", text) or [0])[0]) - len(text.split("e")[0].partition(".")[2])
+        )
+        assert abs(float(value) - float(text)) <= 0.5001 * last_digit, f"{source}  # {value}, not {text}"
 
 
-@pytest.mark.parametrize("target", sorted(set(re.findall(r"(?:`|\n)make ([\w-]+)", README))))
+@every_page
+def test_every_python_block_of_a_page_runs_in_order_and_says_the_truth(name, tmp_path, monkeypatch):
+    if BACKEND != "tensorflow" and "from trainers" in TEXTS[name]:
+        pytest.skip("the trainers run on TensorFlow")
+    write_files(TEXTS[name], tmp_path)
+    monkeypatch.setattr(sys, "path", [str(tmp_path), *sys.path])
+    with forgetting_modules_of(tmp_path):
+        run_blocks(TEXTS[name], name)
+
+
+def test_a_comment_with_a_wrong_value_fails():
+    run_blocks("```python\n1 / 3  # 0.333\n2, 1 / 8  # 2, 0.125: both\n5e-7  # 5e-07\n```\n", "page")
+    for wrong in ("1 / 3  # 0.334", "2, 3  # 2, 4", "5e-7  # 6e-07"):
+        with pytest.raises(AssertionError):
+            run_blocks(f"```python\n{wrong}\n```\n", "page")
+
+
+@pytest.mark.parametrize("name", ["README.md", "library.md"])
+def test_pages_tell_values(name):
+    assert any(VALUES.search(line) for block in blocks("python", TEXTS[name]) for line in block.splitlines())
+
+
+@every_page
+def test_every_block_is_one_that_a_test_runs(name):
+    assert {language for language, _ in FENCE.findall(TEXTS[name])} <= {"python", "sh"}
+    assert TEXTS[name].count("```") == 2 * len(FENCE.findall(TEXTS[name]))
+
+
+@pytest.mark.parametrize("target", TARGETS)
 def test_every_make_target_exists(target):
-    assert re.search(rf"^{target}:", (ROOT / "Makefile").read_text(), flags=re.MULTILINE)
+    subprocess.run(["make", "-n", target], cwd=ROOT, check=True, capture_output=True)
 
 
-@pytest.mark.skipif(BACKEND != "tensorflow", reason="runs once")
+@every_page
+def test_everything_that_a_page_installs_exists(name):
+    for requirement in re.findall(r"pip install '?([^\s'`]+)", TEXTS[name]):
+        check_requirement(requirement)
+
+
+@once
 def test_the_pictures_are_those_that_make_figures_draws(tmp_path):
     from tfwarmup.simulation import simulate_updates
     from trainers.figures.magnitudes import draw_magnitudes
@@ -60,31 +116,113 @@ def test_the_pictures_are_those_that_make_figures_draws(tmp_path):
 
 
 @every_page
-def test_every_file_that_a_page_links_to_exists(name):
-    for link in re.findall(r"\]\((?!http)([^)#]+)\)", PAGES[name].read_text()):
-        assert (PAGES[name].parent / link).exists(), link
+def test_every_file_and_heading_that_a_page_links_to_exists(name):
+    for link in re.findall(r"\]\((?!http)([^)]+)\)", TEXTS[name]):
+        file, _, anchor = link.partition("#")
+        path = PAGES[name].parent / file if file else PAGES[name]
+        assert path.exists(), link
+        assert not anchor or anchor in anchors(path.read_text()), link
+
+
+@pytest.mark.parametrize("name", [name for name in PAGES if name != "README.md"])
+def test_the_readme_leads_to_every_page(name):
+    assert f"(docs/{name})" in TEXTS["README.md"]
 
 
 @every_page
-def test_every_program_and_config_that_a_page_names_exists(name):
-    text = PAGES[name].read_text()
-    for module in re.findall(r"python -m ([\w.]+)", text):
+def test_every_program_config_and_test_that_a_page_names_exists(name):
+    for module in re.findall(r"python -m ([\w.]+)", TEXTS[name]):
         assert importlib.util.find_spec(module), module
-    for path in re.findall(r"configs/[\w/]+\.flags", text):
+    for path in re.findall(r"(?:configs|tests|trainers|tfwarmup)/[\w/]+\.\w+", TEXTS[name]):
         assert (ROOT / path).exists(), path
 
 
-@pytest.mark.skipif(BACKEND != "tensorflow", reason="runs once")
+# Flags
+
+
+@once
 @every_page
-def test_every_flag_that_a_page_names_exists(name):
-    from trainers.analysis.measured_run import AnalysisConfig
-    from trainers.effective_warmup import WarmupConfig
-    from trainers.simulate import SimulationConfig
-    from trainers.sweeps.space import sweep_config_class
+def test_every_flag_that_a_page_names_outside_its_commands_is_one_of_some_program(name):
+    named = re.findall(r"(?<![\w-])--(\w+)", prose(TEXTS[name]))
+    assert set(named) <= all_flags()
+
+
+@once
+@every_page
+def test_every_command_of_a_page_is_one_that_its_program_takes(name, tmp_path, monkeypatch):
+    monkeypatch.chdir(ROOT)
+    write_files(TEXTS[name], tmp_path)
+    for block in blocks("sh", TEXTS[name]):
+        check_commands(block, tmp_path)
+
+
+@once
+@pytest.mark.parametrize("name", CONFIGS)
+def test_every_command_in_the_header_of_a_config_is_one_that_its_program_takes(name, tmp_path, monkeypatch):
+    monkeypatch.chdir(ROOT)
+    text = CONFIGS[name].read_text()
+    assert f"--flagfile={name}" in header_commands(text)
+    check_commands(header_commands(text), tmp_path)
+
+
+@once
+@pytest.mark.parametrize(
+    ("command", "message"),
+    [
+        ("python -m trainers.simulate --output_dir=x --learning_rate=1", "Unknown command line flag 'learning_rate'"),
+        ("for w in none slow; do python -m trainers.simulate --output_dir=x --warmup=$w; done", "Received: 'slow'"),
+        ("python -m trainers.sweep --output_dir=x --beam=2", "Unknown command line flag 'beam'"),
+        ("python -m trainers.simulate", "--output_dir must name a folder"),
+    ],
+)
+def test_a_command_that_its_program_does_not_take_fails(command, message, tmp_path):
+    from absl import flags
+
+    from trainers.engine.config import ConfigError
+
+    check_commands("python -m trainers.sweep --task=machine_translation --output_dir=x --beam=2", tmp_path)
+    with pytest.raises((ConfigError, flags.Error), match=message):
+        check_commands(command, tmp_path)
+
+
+def check_commands(block, folder):
+    """Reads the flags of every program that a block starts, all turns of its loops included, as the program does."""
+    from tests.trainers.helpers import parsed
+
+    for command, *arguments in recorded(block, folder):
+        if command == "python":
+            # The run that `--config` repeats is made by the commands before, which nobody has run here.
+            flags = [argument for argument in arguments if not re.match("--config=runs/", argument)]
+            parsed(config_class_of(flags, folder), flags)
+
+
+def config_class_of(arguments, folder):
+    """The config class of a program and its flags: what its main hands to `run_program`."""
+    from trainers.engine import program
     from trainers.tasks import TASKS
 
-    sweeps = [sweep_config_class(task) for task in TASKS.values()]
-    configs = [AnalysisConfig, SimulationConfig, WarmupConfig, *sweeps]
-    flags = {field.name for config in configs for field in dataclasses.fields(config)} | {"config", "flagfile", "help"}
-    named = re.findall(r"(?<![\w-])--(\w+)", PAGES[name].read_text())
-    assert set(named) <= flags
+    path = importlib.util.find_spec(arguments[1]).origin if arguments[0] == "-m" else folder / arguments[0]
+    # A main that does its work in another way would do it here.
+    assert re.search(r"\brun_(program|task)\(", pathlib.Path(path).read_text()), f"{path} must start by `run_program`"
+    found = []
+    with pytest.MonkeyPatch.context() as patch, forgetting_modules_of(folder):
+        patch.setattr(program, "run_program", lambda config_class, *_: found.append(config_class))
+        patch.setattr(sys, "argv", arguments)
+        patch.setattr(sys, "path", [str(folder), *sys.path])
+        tasks = dict(TASKS)
+        runpy.run_path(str(path), run_name="__main__")
+        TASKS.clear()
+        TASKS.update(tasks)
+    [config_class] = found
+    return config_class
+
+
+@functools.cache
+def all_flags():
+    """The flags of all programs, those of a sweep for every task."""
+    from trainers.tasks import TASKS
+
+    programs = [f"trainers.{path.stem}" for path in (ROOT / "trainers").glob("[!_]*.py")]
+    lines = [["-m", program] for program in programs] + [["-m", "trainers.sweep", f"--task={task}"] for task in TASKS]
+    fields = [dataclasses.fields(config_class_of(line, ROOT)) for line in lines]
+    return {field.name for group in fields for field in group} | {"config", "flagfile", "help"}

@@ -1,4 +1,4 @@
-"""RAdam against the real `tfa.optimizers.RectifiedAdam`, live, in its own environment; and README's replacements."""
+"""RAdam against the real `tfa.optimizers.RectifiedAdam`, live, in its own environment; and the page's replacements."""
 
 import json
 import os

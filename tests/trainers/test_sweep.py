@@ -1,7 +1,6 @@
 """Sweeps: every cell once, whatever happens, with the result that a run of its own would have."""
 
 import csv
-import functools
 import json
 import random
 import time
@@ -9,10 +8,9 @@ import time
 import numpy as np
 import psutil
 import pytest
-from absl import flags
 
-from tests.trainers.helpers import ROOT, final_weights, finish, program, records, status
-from trainers.engine.config import ConfigError, define_flags, make_config, read_flags
+from tests.trainers.helpers import ROOT, final_weights, finish, parsed, program, records, status
+from trainers.engine.config import ConfigError, make_config
 from trainers.engine.run import train
 from trainers.sweep import named_task
 from trainers.sweeps import tuner
@@ -224,19 +222,6 @@ def test_the_grids_of_the_configs_are_the_papers(name, task, runs, monkeypatch):
     settings = parsed(sweep_config_class(TASKS[task]), arguments)
     assert len(grid(settings)) == runs
     assert trial_config(settings, grid(settings)[-1], "-").warmup == "radam"
-
-
-def parsed(config_class, arguments):
-    """The config that a command line stands for, as the program reads it."""
-    values = flags.FlagValues()
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(flags, "FLAGS", values)
-        for kind in ("string", "integer", "float", "bool", "list"):
-            define = functools.partial(getattr(flags, f"DEFINE_{kind}"), flag_values=values)
-            patch.setattr(flags, f"DEFINE_{kind}", define)
-        define_flags(config_class)
-        values(arguments)
-        return read_flags(config_class)
 
 
 def wait_for(condition, seconds=120):

@@ -1,0 +1,128 @@
+"""Runs the `sh` blocks of a page, in a folder of its own and with `tests/shim.py` in the place of every program."""
+
+import itertools
+import json
+import os
+import re
+import shutil
+import signal
+import socket
+import subprocess
+import sys
+import time
+
+from tests.pages import ROOT, blocks, write_files
+from tests.shim import COMMANDS
+
+BASH = shutil.which("bash")
+ROLE = re.compile(r"export (TF_CONFIG|KERASTUNER_TUNER_ID)=")
+SECONDS = 300  # for one block, or for those that belong together
+
+
+def recorded(block, folder):
+    """What a block would start: a list of a name and its arguments each, in order, all turns of its loops included."""
+    record = folder / "record"
+    record.touch()
+    subprocess.run(
+        [BASH, "-euo", "pipefail", "-c", block],
+        cwd=folder,
+        env=environment(folder, SHIM_RECORD=str(record)),
+        check=True,
+        timeout=60,
+    )
+    calls = [json.loads(line) for line in record.read_text().splitlines()]
+    record.unlink()
+    return calls
+
+
+def run_page(text, folder, data=None):
+    """Runs every block, one after the other; `data` is the folder that stands for /data."""
+    write_files(text, folder)
+    (folder / "configs").symlink_to(ROOT / "configs")
+    text = on_this_machine(text, folder, data)
+    for _, group in itertools.groupby(enumerate(blocks("sh", text)), key=_belongs_together):
+        run_together([block for _, block in group], folder)
+
+
+def _belongs_together(numbered):
+    """Blocks that give roles are those of several machines, which wait for each other; all others stand alone."""
+    number, block = numbered
+    role = ROLE.match(block)
+    return role[1] if role else number
+
+
+def on_this_machine(text, folder, data):
+    """A page's commands with folders and addresses of this machine, and with the first turn of every loop alone."""
+    ports = {}
+    text = re.sub(r"(?<![\w/])/data/", f"{data}/", text)
+    text = re.sub(r"(?<![\w/])/shared/", f"{folder}/shared/", text)
+    text = re.sub(r"\bhost\d+:\d+", lambda match: f"127.0.0.1:{ports.setdefault(match[0], free_port())}", text)
+    text = re.sub(r"(?<==)host\d+\b", "127.0.0.1", text)
+    port = free_port()
+    text = re.sub(r"(?<=KERASTUNER_ORACLE_PORT=)\d+", str(port), text)
+    return re.sub(r"\bfor (\w+) in (\S+) [^;\n]*;", r"for \1 in \2;", text)
+
+
+def free_port():
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        return probe.getsockname()[1]
+
+
+def run_together(group, folder):
+    """Starts a shell for each block and waits for all; the first that fails ends the others too."""
+    files = [(folder / f"output-{number}").open("w+") for number in range(len(group))]
+    shells = [
+        subprocess.Popen(
+            [BASH, "-euo", "pipefail", "-c", block],
+            cwd=folder,
+            env=environment(folder),
+            stdin=subprocess.DEVNULL,
+            stdout=file,
+            stderr=subprocess.STDOUT,
+            start_new_session=True,
+        )
+        for block, file in zip(group, files, strict=True)
+    ]
+    try:
+        _wait(shells)
+    finally:
+        for shell in shells:
+            if shell.poll() is None:
+                os.killpg(shell.pid, signal.SIGKILL)
+                shell.wait()
+        outputs = [_read(file) for file in files]
+    ends = zip(group, shells, outputs, strict=True)
+    failed = [
+        f"exit code {shell.returncode} of\n{block}\n{out[-3000:]}" for block, shell, out in ends if shell.returncode
+    ]
+    assert not failed, "\n\n".join(failed)
+
+
+def _wait(shells):
+    deadline = time.monotonic() + SECONDS
+    while any(shell.poll() is None for shell in shells) and time.monotonic() < deadline:
+        if any(shell.poll() for shell in shells):
+            time.sleep(1)  # the others may have a reason of their own to tell
+            return
+        time.sleep(0.05)
+
+
+def _read(file):
+    with file:
+        file.seek(0)
+        return file.read()
+
+
+def environment(folder, **others):
+    """A PATH with the shim alone: a command that it does not know is not found, and fails."""
+    path = folder / "bin"
+    if not path.exists():
+        path.mkdir()
+        for name in COMMANDS:
+            script = path / name
+            script.write_text(f'#!/bin/sh\nexec "{sys.executable}" "{ROOT}/tests/shim.py" {name} "$@"\n')
+            script.chmod(0o755)
+    own = {"PATH": str(path), "SHIM_PATH": os.environ["PATH"], "PYTHONPATH": str(ROOT)}
+    quiet = {"TF_CPP_MIN_LOG_LEVEL": "3", "KERAS_BACKEND": "tensorflow"}
+    return {**os.environ, **own, **quiet, **others}

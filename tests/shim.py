@@ -1,0 +1,87 @@
+"""Stands for `python`, `make` and `pip` in the commands of README and docs, first and alone on their PATH.
+
+python FLAGS   the same program with a table's flags behind its own, so that it takes seconds; absl takes the last value
+make TARGET    `make -n`: running the tests inside a test would never end
+pip install    a look whether setup.py has what is to be installed; tests/wheel/try installs it
+
+With SHIM_RECORD in the environment it only writes down what it was called with.
+"""
+
+import ast
+import json
+import os
+import pathlib
+import re
+import subprocess
+import sys
+
+ROOT = pathlib.Path(__file__).parents[1]
+STEPS = ("--steps=2", "--noprogress")
+GRID = (*STEPS, "--learning_rates=1e-3", "--beta_2s=0.99", "--seeds=1,2")
+TRANSLATION = ("--pairs=200", "--vocabulary_size=330", "--max_tokens=512", "--beam=1", "--extra_length=1")
+SMALLER = {  # a program that is not here cannot be on a page
+    "sweep_wine.py": GRID,
+    "trainers.effective_warmup": (),
+    "trainers.gradient_analysis": (*STEPS, "--gradient_samples=2"),
+    "trainers.image_classification": STEPS,
+    "trainers.language_modeling": STEPS,
+    "trainers.machine_translation": (*STEPS, *TRANSLATION),
+    "trainers.report": (),
+    "trainers.simulate": ("--iterations=50",),
+    "trainers.sweep": GRID,
+    "wine.py": STEPS,
+}
+
+
+def program(arguments):
+    """The name of a program: a module, or a file."""
+    return arguments[1] if arguments[:1] == ["-m"] else arguments[0]
+
+
+def python(arguments):
+    if program(arguments) not in SMALLER:
+        sys.exit(f"tests/shim.py must have a row for every program of a page. Received: {program(arguments)}")
+    return [sys.executable, *arguments, *SMALLER[program(arguments)]]
+
+
+def make(arguments):
+    return ["make", "-n", "-C", str(ROOT), *arguments]
+
+
+def pip(arguments):
+    if arguments[:1] != ["install"]:
+        sys.exit(f"pip on a page must install something. Received: pip {' '.join(arguments)}")
+    for requirement in arguments[1:]:
+        check_requirement(requirement)
+    return ["true"]
+
+
+def check_requirement(requirement):
+    """Ends with an error unless this is the package, with extras that setup.py has."""
+    name, extras = re.fullmatch(r"([\w-]+)(?:\[([\w,-]+)\])?", requirement).groups()
+    unknown = set(extras.split(",") if extras else ()) - _extras()
+    if name != "tfwarmup" or unknown:
+        sys.exit(f"A page can only install tfwarmup, with extras among {sorted(_extras())}. Received: {requirement}")
+
+
+def _extras():
+    nodes = ast.walk(ast.parse((ROOT / "setup.py").read_text()))
+    [extras] = [node.value for node in nodes if isinstance(node, ast.keyword) and node.arg == "extras_require"]
+    return set(ast.literal_eval(extras))
+
+
+COMMANDS = {"python": python, "make": make, "pip": pip}
+
+
+def main(name, arguments):
+    if "SHIM_RECORD" in os.environ:
+        with open(os.environ["SHIM_RECORD"], "a") as file:
+            file.write(json.dumps([name, *arguments]) + "\n")
+        return 0
+    command = COMMANDS[name](arguments)
+    # What is started must find the programs of the machine again: git, for one.
+    return subprocess.run(command, env={**os.environ, "PATH": os.environ["SHIM_PATH"]}, check=False).returncode
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1], sys.argv[2:]))
