@@ -4,13 +4,12 @@ from typing import Any
 
 import numpy as np
 
-from tfwarmup.factors import effective_warmup_period
 from trainers.analysis.findings import findings
 from trainers.figures.look import METHODS, style_of
 from trainers.reports import paper
 from trainers.reports.blocks import Charts, Factors, Points, Section, TableBlock, Text
-from trainers.reports.charts import Chart, Trace, axis, band, line, plain_line
-from trainers.reports.claims_warmups import PERIOD_BETAS
+from trainers.reports.charts import Chart, Trace, axis, band, line, plain_line, updates_axis
+from trainers.reports.claims_warmups import PERIOD_BETAS, period
 from trainers.reports.reading import Measured
 from trainers.reports.tables import Shown, plain_table
 from trainers.reports.words import number_text
@@ -46,7 +45,7 @@ def factors_section() -> Section:
 
 
 def _periods_chart() -> Chart:
-    traces = [line(name, PERIOD_BETAS, _periods(name, PERIOD_BETAS)) for name in METHODS]
+    traces = [line(name, PERIOD_BETAS, [period(name, beta_2) for beta_2 in PERIOD_BETAS]) for name in METHODS]
     for trace in traces:
         # Plotly has no axis that is logarithmic in 1 - beta_2: the axis is of that, reversed, and labelled with beta_2.
         trace |= {"x": [1 - beta_2 for beta_2 in PERIOD_BETAS], "customdata": PERIOD_BETAS}
@@ -61,13 +60,9 @@ def _periods_chart() -> Chart:
 
 
 def _periods_table() -> Shown:
-    rows = [[beta_2, *(effective_warmup_period(name, beta_2=beta_2) for name in METHODS)] for beta_2 in BETAS]
+    rows = [[beta_2, *(period(name, beta_2) for name in METHODS)] for beta_2 in BETAS]
     headings = ["β₂", *(style_of(name).label for name in METHODS)]
     return plain_table("effective_warmup_periods", "Effective warmup periods, in updates", headings, rows)
-
-
-def _periods(name: str, betas: list[float]) -> list[float]:
-    return [effective_warmup_period(name, beta_2=beta_2) for beta_2 in betas]
 
 
 def simulation_section(number: int, run: Measured) -> Section:
@@ -102,7 +97,7 @@ def _simulation_chart(name: str, run: Measured) -> Chart:
         *band("25 to 75 %", s["t"], s["q25"], s["q75"], 0.3),
     ]
     layout = {
-        "xaxis": axis("iteration", log=True),
+        "xaxis": updates_axis("iteration", log=True),
         "yaxis": axis("|update| / α", rangemode="tozero"),
     }
     return Chart(
@@ -146,8 +141,8 @@ def _panel(name: str, run: Measured, prefix: str, title: str, label: str) -> Cha
         traces += band("25 to 75 %", t, series[f"{prefix}q25"], series[f"{prefix}q75"], 0.2)
     traces.append(plain_line("median", t, series[prefix if prefix in series else f"{prefix}median"]))
     noise = prefix == PANELS[0][0]
-    scale = {"log": True} if noise else {"rangemode": "tozero"}
-    layout: dict[str, Any] = {"xaxis": axis("iteration", log=True), "yaxis": axis(label, **scale)}
+    scale = {"log": True, "dtick": "D2"} if noise else {"rangemode": "tozero"}
+    layout: dict[str, Any] = {"xaxis": updates_axis("iteration", log=True), "yaxis": axis(label, **scale)}
     if noise:  # where mean and standard deviation are equal
         layout["shapes"] = [
             {

@@ -36,6 +36,10 @@ def axis(title: str, *, log: bool = False, **options: Any) -> dict[str, Any]:
     return {"title": {"text": title}, "hoverformat": ".4~g", **kind, **options}
 
 
+def updates_axis(title: str, *, log: bool = False) -> dict[str, Any]:
+    return axis(title, log=log, tickformat=",d", hoverformat=",d")
+
+
 def line(method: str, x: Sequence[Any], y: Sequence[Any], **options: Any) -> Trace:
     """The curve of a method, in its colour and dash; a legend click hides all that is of this method."""
     style = style_of(method)

@@ -14,8 +14,12 @@ from trainers.sweeps.table import Table
 
 FIRST_STEPS = ("radam", *VARIANTS)
 WARMUPS = tuple(name for name in STYLES if name != "none")
-SAME = f"no two methods with p < {LEVEL} by Holm over their pairs, and as many runs diverged of each"
-WORSE = f"no warmup is worse than every warmup with p < {LEVEL} by Holm, or more of its runs diverged"
+ROOM = 0.2
+SAME = (
+    f"no pair with p < {LEVEL} (Holm); as many runs of each diverged; any difference that fits the seeds below "
+    f"{ROOM:.0%} of the mean"
+)
+WORSE = f"without warmup worse than with each of them, p < {LEVEL} (Holm), or more runs diverged"
 TITLES = {
     "image_classification": ("Image classification", "“indistinguishable” (ImageNet)"),
     "language_modeling": ("Language modelling", "“minimal impact” (WikiText-103)"),
@@ -64,7 +68,19 @@ def _sameness(table: Table, comparison: Comparison) -> Verdict:
     if any(_significant(each) for each in comparison.overall):
         return Verdict.NO
     untested = any(_is_untested(each) for each in comparison.overall)
-    return Verdict.UNKNOWN if untested or len(set(_diverged(table).values())) > 1 else Verdict.YES
+    unequal = len(set(_diverged(table).values())) > 1
+    return Verdict.UNKNOWN if untested or unequal or _room(comparison) > ROOM * _mean(table) else Verdict.YES
+
+
+def _room(comparison: Comparison) -> float:
+    """The largest difference that would fit the seeds."""
+    tests = [each.difference.test for each in comparison.overall if each.difference.test]
+    return max((max(abs(test.low), abs(test.high)) for test in tests), default=0.0)
+
+
+def _mean(table: Table) -> float:
+    means = [cell.mean for cell in table.cells.values() if cell.mean is not None]
+    return sum(means) / len(means)
 
 
 def _is_untested(overall: Overall) -> bool:
@@ -146,11 +162,10 @@ def _pairs(comparison: Comparison) -> list[str]:
     if not tested:
         return ["too few seeds for a test" if any(e.difference.n < 2 for e in comparison.overall) else "no differences"]
     nearest = min(tested, key=lambda each: each.adjusted_p or 0.0)
-    tests = [each.difference.test for each in tested if each.difference.test]
-    reach = max(max(abs(test.low), abs(test.high)) for test in tests)
+    room = _room(comparison)
     return [
         f"smallest {p_text(nearest.adjusted_p or 0.0)} ({pair_text(nearest.pair)})",
-        f"differences of more than {fixed(reach, decimals(reach))} would not fit these seeds",
+        f"differences of more than {fixed(room, decimals(room))} would not fit these seeds",
     ]
 
 

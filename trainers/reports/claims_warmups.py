@@ -1,5 +1,6 @@
 """The claims about the warmup factors: computed with the library, no run needed."""
 
+import functools
 from collections.abc import Callable, Sequence
 
 import numpy as np
@@ -49,8 +50,14 @@ def period_claim(gap_at: Callable[[float], float]) -> Claim:
 
 def gap(beta_2: float) -> float:
     """The largest effective period over the smallest, less one."""
-    periods = [effective_warmup_period(name, beta_2=beta_2) for name in METHODS]
+    periods = [period(name, beta_2) for name in METHODS]
     return max(periods) / min(periods) - 1
+
+
+@functools.cache
+def period(method: str, beta_2: float) -> float:
+    """An effective warmup period; the page has most of them more than once."""
+    return effective_warmup_period(method, beta_2=beta_2)
 
 
 def _largest(gap_at: Callable[[float], float], betas: Sequence[float]) -> float:

@@ -4,7 +4,7 @@ import math
 from collections.abc import Sequence
 from typing import Any
 
-from trainers.reports.charts import Chart, Trace, axis, line, plain_line, thin_line, thinned
+from trainers.reports.charts import Chart, Trace, axis, line, plain_line, thin_line, thinned, updates_axis
 from trainers.reports.reading import Records, Sweep, Training, Trial
 from trainers.reports.tables import HEADINGS
 from trainers.sweeps.formats import value_text
@@ -26,7 +26,7 @@ def sweep_charts(name: str, sweep: Sweep) -> list[Chart]:
     for number, (metric, label, factor) in enumerate(shown):
         choices = {cell: _cell_lines(trials, metric, factor, order) for cell, trials in cells.items()}
         if any(len(trace["x"]) > 1 for traces in choices.values() for trace in traces):  # else the table has it all
-            layout = {"xaxis": axis("update"), "yaxis": axis(label)}
+            layout = {"xaxis": updates_axis("update"), "yaxis": axis(label)}
             charts.append(Chart(f"{name}-{number}", label[0].upper() + label[1:], layout, choices))
     return charts
 
@@ -76,7 +76,7 @@ def training_charts(name: str, run: Training) -> list[Chart]:
         curve = points(run.records, metric)
         if len(curve) > 1:  # a single value stands among the results
             label = "learning rate, as applied" if metric == "learning_rate" else metric.replace("val_", "validation ")
-            layout = {"xaxis": axis("update"), "yaxis": axis(label), "showlegend": False}
+            layout = {"xaxis": updates_axis("update"), "yaxis": axis(label), "showlegend": False}
             trace = plain_line(label, *_columns(curve), **_marks(curve))
             charts.append(Chart(f"{name}-{number}", label[0].upper() + label[1:], layout, {"": [trace]}))
     return charts

@@ -17,7 +17,7 @@ class Objective:
 
     def shown(self, value: float) -> float:
         """In the unit of the label: 0.07 is 7 %, not 7.000000000000001 %."""
-        return value if self.factor == 1 else float(f"{value * self.factor:.12g}")
+        return value if self.factor == 1 else float(f"{value * self.factor:.15g}")
 
 
 # Written down, not asked of the tasks: those bring TensorFlow with them, which takes longer than all of a report.

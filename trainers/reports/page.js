@@ -20,6 +20,7 @@
       font: { family: FONT, size: 13 },
       legend: { orientation: "h", x: 0, y: 1.02, yanchor: "bottom", itemdoubleclick: false },
       hovermode: "x unified",
+      hoverlabel: { namelength: -1 },
       dragmode: touch ? false : "zoom", // a finger on a chart scrolls the page
       ...own,
       xaxis: { ...AXIS, ...own.xaxis },
@@ -95,6 +96,7 @@
     return {
       xaxis: {
         title: { text: "update t" },
+        tickformat: ",d",
         hoverformat: ",d",
         ...(log ? { type: "log", dtick: 1, range: [0, Math.log10(last)] } : { type: "linear", range: [0, last] }),
       },

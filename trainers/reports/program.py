@@ -10,6 +10,8 @@ from trainers.engine.config import ConfigError, require
 from trainers.reports.page import TITLE, make_page
 from trainers.reports.reading import read_runs
 
+# Each flag with its default and what it means.
+FLAGS = {"output": ("report.html", "File of the page."), "title": (TITLE, "Title of the page.")}
 BAD_INPUT = 2  # as everywhere in the trainers; their own program brings TensorFlow
 
 
@@ -22,7 +24,7 @@ def write_report(roots: list[str], output: str, title: str = TITLE) -> str:
     page = make_page(runs, title)
     try:
         with atomic_file(path) as file:
-            file.write(page.encode())
+            file.write(page.encode(errors="replace"))  # a file's name need not be text
     except OSError as error:
         raise ConfigError(
             f"--output must be a file that can be written. Received: {output!r} ({error.strerror})"
@@ -32,8 +34,8 @@ def write_report(roots: list[str], output: str, title: str = TITLE) -> str:
 
 def main() -> None:
     """Parses `RUNS... --output --title`. Exit codes: 0 done, 2 bad input."""
-    flags.DEFINE_string("output", "report.html", "File of the page.", module_name=sys.argv[0])
-    flags.DEFINE_string("title", TITLE, "Title of the page.", module_name=sys.argv[0])
+    for name, (default, text) in FLAGS.items():
+        flags.DEFINE_string(name, default, text, module_name=sys.argv[0])
     app.run(_run, flags_parser=_parse)
 
 
