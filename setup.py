@@ -15,7 +15,7 @@ setup(
     long_description=(ROOT / "README.md").read_text(),
     long_description_content_type="text/markdown",
     packages=find_packages(include=["tfwarmup", "tfwarmup.*", "trainers", "trainers.*"]),
-    package_data={"tfwarmup": ["py.typed"]},
+    package_data={"tfwarmup": ["py.typed"], "trainers.reports": ["*.html", "*.css", "*.js"]},
     python_requires=">=3.11",
     install_requires=["keras>=2.15", "numpy"],
     extras_require={

@@ -3,11 +3,11 @@
 python -m trainers.gradient_analysis --flagfile=configs/embedded/gradient_analysis.flags --output_dir=runs/analysis
 """
 
-import json
 import pathlib
 
-from trainers.analysis.findings import Series, findings
+from trainers.analysis.findings import findings
 from trainers.analysis.measured_run import AnalysisConfig, MeasuredRun
+from trainers.analysis.series import read_series
 from trainers.engine.program import run_program
 from trainers.engine.run import train
 from trainers.figures.gradients import draw_gradients
@@ -29,16 +29,6 @@ def analyse(config: AnalysisConfig) -> str:
     draw_gradients(folder, series)
     lines = [*findings(series), f"written: {folder}/gradient_analysis.csv, .svg, .png"]
     return "\n".join(lines)
-
-
-def read_series(folder: pathlib.Path) -> Series:
-    """The measurements in a run's records."""
-    records = [json.loads(line) for line in (folder / "metrics.jsonl").read_text().splitlines()]
-    measured = [record for record in records if "moment_correlation" in record]
-    names = [name for name in measured[0] if name.startswith(("gradient_cv_", "moment_", "update_"))]
-    return {"t": [record["updates"] for record in measured]} | {
-        name: [float("nan") if record[name] is None else record[name] for record in measured] for name in names
-    }
 
 
 if __name__ == "__main__":

@@ -72,6 +72,8 @@ def test_the_folder_tells_all_about_the_run(tmp_path):
         "save_models",
     }
     assert {"tensorflow", "keras"} <= set(document["versions"])
+    assert document["machine"]["cores"] >= 1
+    assert document["started"].startswith("20")
     assert status(tmp_path) == "done\n"
     assert {"best.keras", "last.keras", "metrics.jsonl"} <= {path.name for path in tmp_path.iterdir()}
     assert list((tmp_path / "tensorboard").iterdir())

@@ -1,6 +1,7 @@
 """What a run leaves behind: configuration, metrics, models, TensorBoard logs, and how it ended."""
 
 import contextlib
+import datetime
 import functools
 import importlib.metadata
 import json
@@ -14,6 +15,7 @@ import tensorflow as tf
 
 from trainers.engine.checkpoint import atomic_file
 from trainers.engine.config import ConfigError, Settings
+from trainers.engine.machine import this_machine
 
 PACKAGES = ("tensorflow", "keras", "numpy", "tensorflow-datasets", "keras-hub", "keras-tuner")
 
@@ -37,6 +39,8 @@ class RunFolder:
             "config": {**self.config.identity(), "output_dir": self.config.output_dir},
             "versions": _versions(),
             "git_revision": _git_revision(),
+            "machine": this_machine(),
+            "started": datetime.datetime.now(datetime.UTC).isoformat(timespec="seconds"),
         }
         if not (self.path / "config.json").exists():
             self.write("config.json", json.dumps(document, indent=2) + "\n")

@@ -46,10 +46,21 @@ STYLES = {
     "untuned_exponential": Style("Untuned exponential", "#D55E00", "--"),
     "radam": Style("RAdam", "#1B1B1B", ":"),
 }
+# RAdam with another rule for its first four steps, as a sweep names it.
+VARIANTS = {
+    "radam_nothing": Style("RAdam, nothing first", "#CC79A7", "-."),
+    "radam_constant_adam": Style("RAdam, constant Adam first", "#009E73", "--"),
+    "radam_linear_adam": Style("RAdam, linear Adam first", "#56B4E9", "-"),
+}
 # What the paper compares.
 METHODS = ("untuned_linear", "untuned_exponential", "radam")
 # What belongs to no warmup: a run of one's own, a simulation without one.
 PLAIN = "#0B6E4F"
+
+
+def style_of(method: str) -> Style:
+    """The look of anything that a sweep may compare; a name that nobody knows has one too."""
+    return {**STYLES, **VARIANTS}.get(method, Style(method, "#7A4FA3", "-"))
 
 
 # Decorates what draws a figure: titles and legends read the settings when they are made.

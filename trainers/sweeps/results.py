@@ -1,4 +1,4 @@
-"""The runs of a sweep: one line of JSON each, and all of them as CSV."""
+"""The runs of a sweep: one line of JSON each, in a folder each, and all of them as CSV."""
 
 import csv
 import dataclasses
@@ -6,10 +6,12 @@ import io
 import json
 import math
 import numbers
+import pathlib
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 STATUSES = ("done", "diverged", "failed")
+TRIALS, RESULT = "trials", "result.json"
 
 # The hyperparameters of a sweep, each with its values in order.
 Grid = Mapping[str, Sequence[Any]]
@@ -69,6 +71,21 @@ class Result:
     def to_json(self) -> str:
         """One line; every float comes back exactly."""
         return json.dumps(dataclasses.asdict(self), allow_nan=False)
+
+
+def read_result(folder: pathlib.Path) -> Result:
+    """What came of a trial that has ended."""
+    return Result.from_json((folder / RESULT).read_text())
+
+
+def read_results(folder: pathlib.Path) -> list[Result]:
+    """What the trials of a sweep came to, in the order of their folders' names."""
+    return [read_result(trial) for trial in finished_trials(folder)]
+
+
+def finished_trials(folder: pathlib.Path) -> list[pathlib.Path]:
+    """The folders of the trials that have a result."""
+    return sorted(path.parent for path in (folder / TRIALS).glob(f"*/{RESULT}"))
 
 
 def results_csv(results: Iterable[Result], objective: str, grid: Grid | None = None) -> str:

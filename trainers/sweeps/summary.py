@@ -23,7 +23,7 @@ def summary_csv(table: Table) -> str:
 
 def summary_markdown(table: Table, title: str = "Sweep") -> str:
     """The page of a sweep: the table, the best cell, and the methods compared, over all rows and row by row."""
-    parts = [f"# {title}: {_objective(table)}", _markdown(_cells(table)), *_notes(table)]
+    parts = [f"# {title}: {_objective(table)}", _markdown(cell_lines(table)), *notes(table)]
     if len(table.methods) > 1:
         comparison = compare(table)
         spreads, *verdicts = findings(table, comparison)
@@ -34,7 +34,7 @@ def summary_markdown(table: Table, title: str = "Sweep") -> str:
 
 def summary_text(table: Table, title: str = "Sweep") -> str:
     """The same for a terminal, without the comparison row by row."""
-    parts = [f"{title}: {_objective(table)}", _aligned(_cells(table)), "\n".join(_notes(table))]
+    parts = [f"{title}: {_objective(table)}", _aligned(cell_lines(table)), "\n".join(notes(table))]
     if len(table.methods) > 1:
         parts.append("\n".join(findings(table, compare(table))))
     return "\n\n".join(parts) + "\n"
@@ -44,7 +44,7 @@ def _objective(table: Table) -> str:
     return f"{table.objective}, {'lower' if table.direction == 'min' else 'higher'} is better"
 
 
-def _cells(table: Table) -> list[list[str]]:
+def cell_lines(table: Table) -> list[list[str]]:
     """Headings, then the rows of the paper's table."""
     places, seeds = _places(table), len(table.seeds)
     lines = [[*table.row_names, *table.methods]]
@@ -83,7 +83,8 @@ def _places(table: Table) -> int:
     return significant(statistics.median(means), 4) if means else 1
 
 
-def _notes(table: Table) -> list[str]:
+def notes(table: Table) -> list[str]:
+    """What the numbers are and which runs they lack, then the best cell."""
     seeds = len(table.seeds)
     meaning = f"Mean ± standard deviation over {seeds} seeds." if seeds > 1 else "One seed."
     return [" ".join([meaning, *_left_out(table)]), _best(table)]

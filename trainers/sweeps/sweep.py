@@ -11,11 +11,11 @@ from trainers.engine.records import RunFolder
 from trainers.engine.task import Task
 from trainers.sweeps import workers
 from trainers.sweeps.oracles import FIELDS, make_oracle
-from trainers.sweeps.results import Result, results_csv
+from trainers.sweeps.results import Result, finished_trials, read_result, read_results, results_csv
 from trainers.sweeps.space import grid, trial_config
 from trainers.sweeps.summary import summary_csv, summary_markdown, summary_text
 from trainers.sweeps.table import tabulate
-from trainers.sweeps.tuner import RESULT, TRIALS, SweepTuner, read_result
+from trainers.sweeps.tuner import SweepTuner
 from trainers.tasks import TASKS
 
 
@@ -62,16 +62,6 @@ def _run_local_workers(settings: Any, oracle: keras_tuner.Oracle, path: pathlib.
 
 def _address() -> str:
     return f"{os.environ[workers.ADDRESS]}:{os.environ[workers.PORT]}"
-
-
-def read_results(folder: pathlib.Path) -> list[Result]:
-    """What the trials of a sweep came to, in the order of their folders' names."""
-    return [read_result(trial) for trial in finished_trials(folder)]
-
-
-def finished_trials(folder: pathlib.Path) -> list[pathlib.Path]:
-    """The folders of the trials that have a result."""
-    return sorted(path.parent for path in (folder / TRIALS).glob(f"*/{RESULT}"))
 
 
 def write_tables(folder: RunFolder, settings: Any, task: Task, results: list[Result]) -> str:

@@ -17,12 +17,11 @@ from trainers.engine.config import Config
 from trainers.engine.run import DivergedError, train
 from trainers.engine.task import Task
 from trainers.sweeps.oracles import FIELDS
-from trainers.sweeps.results import Result
+from trainers.sweeps.results import RESULT, TRIALS, Result, read_result
 from trainers.sweeps.reuse import Benches
 from trainers.sweeps.space import Cell, trial_config
 from trainers.tasks import TASKS
 
-TRIALS, RESULT = "trials", "result.json"
 EPOCHS = "tuner/epochs"  # where Hyperband says how long a trial may be
 
 
@@ -100,11 +99,6 @@ def run_cell(task: Task, config: Config, benches: Benches, values: dict[str, Any
     numbers = {name: value for name, value in metrics.items() if isinstance(value, float)}
     _write_board(folder, values)
     return Result.measured(folder.name, values, numbers[f"val_{task.objective}"], numbers, seconds)
-
-
-def read_result(folder: pathlib.Path) -> Result:
-    """What came of a trial that has ended."""
-    return Result.from_json((folder / RESULT).read_text())
 
 
 def _write_board(folder: pathlib.Path, values: dict[str, Any]) -> None:

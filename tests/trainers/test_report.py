@@ -1,0 +1,220 @@
+"""The report without a browser: what it reads, what it refuses, and that its text is text."""
+
+import html.parser
+import json
+import os
+import subprocess
+import sys
+
+import pytest
+
+from tests.trainers import reports
+from tests.trainers.helpers import ROOT, finish, program
+from trainers.engine.config import ConfigError
+from trainers.figures.look import VARIANTS, style_of
+from trainers.reports.objectives import OBJECTIVES
+from trainers.reports.page import make_page
+from trainers.reports.palette import NIGHT, PAPER, at_night, contrast
+from trainers.reports.paper import TABLES
+from trainers.reports.program import write_report
+from trainers.reports.reading import FIELDS, read_runs
+from trainers.reports.tables import paper_table, safe_records
+from trainers.sweeps import oracles
+from trainers.sweeps.space import FIRST_STEPS_OF
+from trainers.tasks import TASKS
+
+HOSTILE = "<img src=x onerror=alert(1)></script><!--"
+
+
+class Page(html.parser.HTMLParser):
+    """The elements of a page and its text, apart from scripts and styles."""
+
+    def __init__(self, text):
+        super().__init__()
+        self.elements, self.text, self._inside = [], "", ""
+        self.feed(text)
+
+    def handle_starttag(self, tag, attributes):
+        self.elements.append((tag, dict(attributes)))
+        self._inside = tag
+
+    def handle_data(self, data):
+        if self._inside not in ("script", "style"):
+            self.text += data
+
+    def handle_endtag(self, tag):
+        self._inside = ""
+
+
+def report(*folders, **options):
+    return make_page(read_runs([str(folder) for folder in folders]), **options)
+
+
+def test_a_single_run_gives_a_page_with_what_there_is(tmp_path):
+    run = reports.write_run(tmp_path / "mine", records=reports.training_records(), results={"val_error": 0.125})
+    page = Page(report(run))
+    assert {"claims", "factors", "run-1", "making"} <= {attributes.get("id") for _, attributes in page.elements}
+    assert "Run: mine" in page.text
+    assert "0.125" in page.text
+    assert page.text.count("not measured") >= 10
+    assert "2 cores of a processor, Python 3.11.7" in page.text
+    assert str(tmp_path) not in page.text  # where it lies is nobody's business
+
+
+def test_folders_are_found_below_and_once_but_trials_belong_to_their_sweep(tmp_path):
+    reports.write_sweep(tmp_path / "runs/deep/sweep", reports.same)
+    reports.write_run(tmp_path / "runs/mine", records=reports.training_records())
+    (tmp_path / "runs/other").mkdir()
+    (tmp_path / "runs/other/config.json").write_text('{"architectures": []}')  # of another program
+    runs = read_runs([str(tmp_path / "runs"), str(tmp_path / "runs/mine")])
+    assert [folder.name for folder in runs.folders] == ["deep/sweep", "mine"]
+    assert len(runs.sweeps[0].results) == 18
+    trial = next((tmp_path / "runs/deep/sweep/trials").iterdir())
+    assert [folder.task for folder in read_runs([str(trial)]).folders] == ["image_classification"]
+
+
+def test_errors_are_reported_in_a_line_and_nothing_is_written(tmp_path):
+    (tmp_path / "empty").mkdir()
+    (tmp_path / "broken").mkdir()
+    (tmp_path / "broken/config.json").write_text("{")
+    output = tmp_path / "report.html"
+    for roots, rule in (([], "at least one"), (["nowhere"], "folders of runs"), (["empty"], "config.json")):
+        with pytest.raises(ConfigError, match=f"RUNS must .*{rule}.*Received"):
+            write_report([str(tmp_path / root) for root in roots], str(output))
+    with pytest.raises(ConfigError, match="readable JSON. Received: .*broken"):
+        write_report([str(tmp_path / "broken")], str(output))
+    run = reports.write_run(tmp_path / "run")
+    for bad in (tmp_path, tmp_path / "no/folder/report.html"):
+        with pytest.raises(ConfigError, match="--output must .*Received"):
+            write_report([str(run)], str(bad))
+    assert not output.exists()
+
+
+def test_the_program_writes_the_page_and_says_where(tmp_path):
+    run = reports.write_run(tmp_path / "mine", records=reports.training_records())
+    output, _ = finish(program("trainers.report", str(run), f"--output={tmp_path}/a.html", "--title=Of mine"))
+    assert output == f"written: {tmp_path}/a.html\n"
+    assert "<title>Of mine</title>" in (tmp_path / "a.html").read_text()
+    _, errors = finish(program("trainers.report", str(tmp_path / "nowhere")), code=2)
+    assert errors.splitlines()[-1].startswith("error: RUNS must be folders of runs. Received")
+    assert "Traceback" not in errors
+
+
+def test_no_tensorflow_is_needed():
+    code = "import sys, trainers.reports.program; sys.exit('tensorflow' in sys.modules)"
+    subprocess.run([sys.executable, "-c", code], cwd=ROOT, env={**os.environ, "KERAS_BACKEND": "numpy"}, check=True)
+
+
+def test_nothing_points_outside_the_file(tmp_path):
+    page = Page(report(reports.write_sweep(tmp_path / "sweep", reports.same)))
+    for tag, attributes in page.elements:
+        assert tag not in ("iframe", "object", "embed", "base", "form")
+        for name in ("src", "href", "action", "poster", "srcset"):
+            if name in attributes:
+                assert attributes[name].startswith(("#", "data:")), (tag, attributes)
+    policy = next(a["content"] for _, a in page.elements if a.get("http-equiv") == "Content-Security-Policy")
+    assert policy.startswith("default-src 'none'; script-src 'sha256-")
+    assert "http" not in policy
+
+
+def test_text_from_configs_and_file_names_is_text(tmp_path):
+    name = HOSTILE.replace("/", "|")  # what a file's name can have
+    config = {"dataset": HOSTILE, "model": HOSTILE}
+    grid = {**reports.GRID, "warmup": ["radam", HOSTILE.replace("/", "|")]}
+    reports.write_sweep(tmp_path / "runs" / name, reports.same, grid, status=f"failed: {HOSTILE}", **config)
+    reports.write_run(tmp_path / "runs/run", records=reports.training_records(), results={HOSTILE: HOSTILE}, **config)
+    text = report(tmp_path / "runs", title=HOSTILE)
+    page, clean = Page(text), Page(report(reports.write_run(tmp_path / "clean")))
+    assert {tag for tag, _ in page.elements} - {tag for tag, _ in clean.elements} <= {"option", "select", "ul"}
+    assert not any(key.startswith("on") for _, attributes in page.elements for key in attributes)
+    assert [tag for tag, _ in page.elements].count("script") == 4
+    assert HOSTILE in page.text
+    data = text.partition('id="data">')[2].partition("</script>")[0]
+    assert "<" not in data
+    assert HOSTILE in {row[0] for row in json.loads(data)["tables"]["run_1"]}
+
+
+def test_a_sweep_that_is_running_or_was_killed_shows_what_there_is(tmp_path):
+    def so_far(**point):
+        return reports.same(**point) if point["seed"] < 3 else None
+
+    folder = reports.write_sweep(tmp_path / "sweep", so_far, status="running")
+    started = next(path for path in (folder / "trials").iterdir() if not (path / "result.json").exists())
+    with (started / "metrics.jsonl").open("a") as file:
+        file.write('{"step": 110, "upd')  # the kill came here
+    sweep = read_runs([str(folder)]).sweeps[0]
+    assert (len(sweep.results), sweep.planned, len(sweep.trials)) == (12, 18, 18)
+    running = [trial for trial in sweep.trials if trial.status == "running"]
+    assert {(trial.method, trial.seed) for trial in running} == {(method, 3) for method in reports.METHODS}
+    assert [len(trial.records) for trial in running] == [10] * 6
+    text = Page(report(folder)).text
+    assert "12 of 18 runs are there; the sweep's status is: running, or killed before its end" in text
+    assert "so far 12 of 18 runs" in text
+
+
+def test_runs_that_diverged_or_failed_are_counted(tmp_path):
+    folder = reports.write_sweep(tmp_path / "sweep", lambda **p: float("nan") if p["seed"] == 2 else reports.same(**p))
+    text = Page(report(folder)).text
+    assert "6 runs diverged" in text
+    assert "(2 of 3; 1 diverged)" in text
+
+
+def test_a_folder_that_has_only_begun_is_listed(tmp_path):
+    reports.write_run(tmp_path / "runs/simulation", "simulate", status="running", warmup="none")
+    reports.write_run(tmp_path / "runs/analysis", "gradient_analysis", status="running")
+    reports.write_run(tmp_path / "runs/run", status="running")
+    reports.write_run(tmp_path / "runs/sweep", "sweep of image_classification", status="running")
+    page = Page(report(tmp_path / "runs"))
+    assert page.text.count("running, or killed before its end") >= 4
+
+
+def test_objectives_and_fields_are_those_of_the_tasks():
+    assert set(OBJECTIVES) == set(TASKS) == set(TABLES)
+    for name, task in TASKS.items():
+        assert (OBJECTIVES[name].metric, OBJECTIVES[name].direction) == (f"val_{task.objective}", task.direction)
+    assert FIELDS == oracles.FIELDS
+
+
+def test_every_rule_for_the_first_steps_has_a_look_of_its_own():
+    assert set(VARIANTS) == set(FIRST_STEPS_OF)
+    shown = [style_of(name) for name in ("radam", *VARIANTS)]
+    assert len({style.colour for style in shown}) == len({style.dash for style in shown}) == len(shown)
+    assert style_of("mine").label == "mine"
+
+
+def test_a_task_of_ones_own_is_judged_as_its_sweep_says(tmp_path):
+    folder = reports.write_sweep(tmp_path / "sweep", reports.same, task="my_task")
+    (folder / "summary.md").write_text("# Sweep of my_task: val_score, higher is better\n")
+    table = read_runs([str(folder)]).sweeps[0].table()
+    assert (table.objective, table.direction) == ("validation score", "max")
+    assert "my_task: untuned exponential" in Page(report(folder)).text
+
+
+def test_errors_are_per_cent_as_in_the_paper(tmp_path):
+    folder = reports.write_sweep(tmp_path / "sweep", lambda **point: 0.07)
+    table = read_runs([str(folder)]).sweeps[0].table()
+    assert {cell.mean for cell in table.cells.values()} == {7.0}
+
+
+def test_the_papers_tables_are_the_papers():
+    assert [len(table.rows) for table in TABLES.values()] == [9, 9, 12]
+    assert TABLES["image_classification"].rows[-1] == (1e-2, 0.999, ((28.9, 0.2), (28.7, 0.1), (29.8, 0.4)))
+    assert TABLES["language_modeling"].rows[6] == (5e-4, 0.99, ((24.4, 2.4), (24.1, 1.4), (26.0, 1.8)))
+    assert TABLES["machine_translation"].rows[10] == (1e-4, 0.998, ((25.9, 0.9), (26.5, 0.1), (26.6, 0.0)))
+    shown = paper_table("paper", TABLES["image_classification"])
+    assert shown.paper
+    assert shown.rows[0] == ["1e-4", "0.99", "34.2 % ± 0.1", "34.2 % ± 0.1", "34.2 % ± 0.1"]
+    assert shown.records[1] == [1e-4, 0.99, "untuned_exponential", 34.2, 0.1, 5]
+
+
+def test_no_text_can_pass_for_a_formula():
+    assert safe_records([["=1+1", "@x", "+a", "-5", "-a", 1.5, None, float("inf")]]) == [
+        ["'=1+1", "'@x", "'+a", "-5", "'-a", 1.5, None, None]
+    ]
+
+
+def test_every_colour_stands_out_at_night():
+    colours = ["#0072B2", "#D55E00", "#1B1B1B", "#8A8A8A", "#0B6E4F", "#7A4FA3"]
+    assert min(contrast(at_night(colour), NIGHT) for colour in colours) >= 4.5
+    assert contrast(at_night("#1B1B1B"), NIGHT) > 12  # black on paper is white at night
+    assert min(contrast(colour, PAPER) for colour in colours) > 3

@@ -1,0 +1,150 @@
+"""The claims of the report: each can come out either way, and says so when nothing was measured."""
+
+import pytest
+
+from tests.trainers import reports
+from tests.trainers.sweeps import noisy_sweep, sweep
+from trainers.reports.claims import Verdict
+from trainers.reports.claims_sweeps import control_claim, sweep_claims
+from trainers.reports.claims_updates import analysis_claims, simulation_claims, update_claims
+from trainers.reports.claims_warmups import gap, momentum_claim, period_claim, warmup_claims
+
+YES, NO, UNKNOWN, MISSING = Verdict
+SAME = dict.fromkeys(reports.METHODS, 0.0)
+
+
+def verdicts(claims):
+    return [claim.verdict for claim in claims]
+
+
+def claim_about(words, results, task="image_classification"):
+    return next(claim for claim in sweep_claims([reports.made_sweep(results, task=task)]) if words in claim.claim)
+
+
+def test_the_librarys_own_factors_decide():
+    claims = warmup_claims()
+    assert verdicts(claims) == [YES, YES]
+    assert "4 steps at 301 values" in claims[0].measured
+    assert "3.4% apart at 0.999, at most 11.7%" in claims[1].measured
+    assert "46% at β₂ = 0.9" in claims[1].measured
+
+
+def test_other_factors_would_be_told():
+    assert momentum_claim(lambda beta_2: 5 if beta_2 > 0.99 else 4).verdict is NO
+    assert period_claim(lambda beta_2: gap(beta_2) + 0.1).verdict is NO
+
+
+@pytest.mark.parametrize(
+    ("changes", "expected"),
+    [
+        ({}, [YES, YES, YES]),
+        ({"first": 0.9}, [NO, YES, YES]),
+        ({"settles": 300}, [YES, NO, YES]),
+        ({"settles": 3}, [YES, NO, YES]),
+        ({"level": 0.2}, [YES, NO, NO]),
+        ({"count": 60}, [YES, UNKNOWN, UNKNOWN]),
+    ],
+)
+def test_a_simulation_decides(changes, expected):
+    assert verdicts(simulation_claims(reports.simulation(**changes), named=False)) == expected
+
+
+@pytest.mark.parametrize(
+    ("changes", "expected"),
+    [
+        ({}, [YES, YES, YES, YES, YES]),
+        ({"gradient_cv_median": [2.0] * 200}, [NO, NO, YES, YES, YES]),
+        ({"gradient_cv_median": [0.5] * 200}, [YES, NO, YES, YES, YES]),
+        ({"moment_correlation": [0.3] * 200}, [YES, YES, NO, YES, YES]),
+        ({"update_median": [1.0, *[0.15] * 199]}, [YES, YES, YES, NO, YES]),
+        ({"update_median": [max(0.07, 1 - t / 120) for t in range(1, 400, 2)]}, [YES, YES, YES, YES, NO]),
+    ],
+)
+def test_a_gradient_analysis_decides(changes, expected):
+    assert verdicts(analysis_claims(reports.analysis(**changes), simulated=20, named=False)) == expected
+
+
+def test_a_network_that_settles_no_later_than_a_simulation_is_not_slower():
+    claims = analysis_claims(reports.analysis(), simulated=150, named=False)
+    assert claims[3].verdict is NO
+
+
+def test_what_was_not_measured_is_said():
+    assert verdicts(update_claims([], [])) == [MISSING] * 8
+    assert verdicts(update_claims([reports.simulation(warmup="radam")], [])) == [MISSING] * 8  # not plain Adam
+    assert verdicts(sweep_claims([])) == [MISSING] * 5
+
+
+def test_methods_that_seeds_explain_are_indistinguishable():
+    claim = claim_about("Image", noisy_sweep(SAME))
+    assert claim.verdict is YES
+    assert "times as far as seeds" in claim.measured
+    assert "would not fit these seeds" in claim.measured
+
+
+@pytest.mark.parametrize("task", ["image_classification", "language_modeling", "machine_translation"])
+def test_a_method_that_differs_is_told(task):
+    title = {"image_classification": "Image", "language_modeling": "Language", "machine_translation": "Machine"}[task]
+    claim = claim_about(title, noisy_sweep({**SAME, "radam": 2.0}, noise=0.01), task)
+    assert claim.verdict is NO
+    assert "RAdam" in claim.measured
+
+
+def test_too_little_cannot_be_told():
+    assert claim_about("Image", noisy_sweep(SAME, seeds=1)).verdict is UNKNOWN
+    loud = claim_about("Image", noisy_sweep(SAME, seeds=2, rows=1, noise=15.0, seed=3))
+    assert loud.verdict is UNKNOWN  # two seeds leave room for anything
+
+
+def test_a_difference_that_every_seed_shares_alike_is_no_proof_of_sameness():
+    grid = {**reports.GRID, "seed": [1, 2]}
+    results = sweep(lambda learning_rate, beta_2, warmup, seed: 1.0 + (warmup == "radam"), grid)
+    assert claim_about("Image", results).verdict is UNKNOWN
+    equal = sweep(lambda learning_rate, beta_2, warmup, seed: 1.0, grid)
+    assert claim_about("Image", equal).verdict is YES
+
+
+def test_a_method_whose_runs_diverge_is_not_called_the_same():
+    def objective(learning_rate, beta_2, warmup, seed):
+        bad = warmup == "radam" and learning_rate > 5e-3
+        return float("nan") if bad else reports.same(learning_rate, beta_2, warmup, seed)
+
+    claim = claim_about("Image", sweep(objective, reports.GRID))
+    assert claim.verdict is UNKNOWN
+    assert "diverged: 3 of RAdam" in claim.measured
+
+
+def test_the_first_steps_decide_either_way():
+    rules = dict.fromkeys(["radam", "radam_nothing", "radam_constant_adam", "radam_linear_adam"], 0.0)
+    assert claim_about("first four steps", noisy_sweep(rules)).verdict is YES
+    assert claim_about("first four steps", noisy_sweep({**rules, "radam_nothing": 1.0}, noise=0.01)).verdict is NO
+    assert claim_about("first four steps", noisy_sweep(SAME)).verdict is MISSING
+
+
+@pytest.mark.parametrize(("effect", "noise", "expected"), [(3.0, 0.01, YES), (-3.0, 0.01, NO), (0.0, 0.1, UNKNOWN)])
+def test_no_warmup_decides_either_way(effect, noise, expected):
+    claim = control_claim(reports.made_sweep(noisy_sweep({"none": effect, "untuned_linear": 0.0}, noise=noise)))
+    assert claim.verdict is expected
+    assert ("not shown at this size" in claim.measured) == (expected is UNKNOWN)
+
+
+def test_more_is_better_for_bleu():
+    results = noisy_sweep({"none": 3.0, "untuned_linear": 0.0}, noise=0.01)
+    assert control_claim(reports.made_sweep(results, task="machine_translation")).verdict is NO
+
+
+def test_no_warmup_that_diverges_shows_the_need():
+    def objective(learning_rate, beta_2, warmup, seed):
+        return float("nan") if warmup == "none" else reports.same(learning_rate, beta_2, warmup, seed)
+
+    results = sweep(objective, {**reports.GRID, "warmup": ["none", "untuned_linear"]})
+    claim = control_claim(reports.made_sweep(results))
+    assert claim.verdict is YES
+    assert "diverged: 6 of No warmup" in claim.measured
+
+
+def test_a_sweep_with_the_control_beside_the_methods_speaks_to_both():
+    results = noisy_sweep({**SAME, "none": 3.0}, noise=0.01)
+    claims = sweep_claims([reports.made_sweep(results)])
+    assert [claims[0].verdict, claims[-1].verdict] == [YES, YES]
+    assert "No warmup" not in claims[0].measured

@@ -1,0 +1,76 @@
+"""What a section of the page is made of; page.html has a part for each `kind`."""
+
+import dataclasses
+from collections.abc import Mapping, Sequence
+from typing import ClassVar
+
+from trainers.reports.charts import Chart
+from trainers.reports.claims import Claim
+from trainers.reports.tables import Shown
+
+
+@dataclasses.dataclass(frozen=True)
+class Text:
+    kind: ClassVar[str] = "text"
+    text: str
+    warns: bool = False
+
+
+@dataclasses.dataclass(frozen=True)
+class Points:
+    kind: ClassVar[str] = "points"
+    items: Sequence[str]
+
+
+@dataclasses.dataclass(frozen=True)
+class TableBlock:
+    kind: ClassVar[str] = "table"
+    table: Shown
+
+
+@dataclasses.dataclass(frozen=True)
+class Charts:
+    """Charts side by side whose legends work together; a note says how to read them."""
+
+    kind: ClassVar[str] = "charts"
+    group: str
+    charts: Sequence[Chart]
+    note: str = ""
+
+    @property
+    def choices(self) -> list[str]:
+        return list(dict.fromkeys(name for chart in self.charts for name in chart.choices))
+
+
+@dataclasses.dataclass(frozen=True)
+class Claims:
+    kind: ClassVar[str] = "claims"
+    claims: Sequence[Claim]
+    table: Shown
+
+
+@dataclasses.dataclass(frozen=True)
+class Factors:
+    """The slider of beta_2; all its numbers are computed in the page."""
+
+    kind: ClassVar[str] = "factors"
+
+
+@dataclasses.dataclass(frozen=True)
+class Configs:
+    """The whole configuration of each folder, to be unfolded."""
+
+    kind: ClassVar[str] = "configs"
+    configs: Mapping[str, str]
+
+
+Block = Text | Points | TableBlock | Charts | Claims | Factors | Configs
+
+
+@dataclasses.dataclass(frozen=True)
+class Section:
+    """`name` is its address on the page."""
+
+    name: str
+    title: str
+    blocks: Sequence[Block]

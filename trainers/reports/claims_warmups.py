@@ -1,0 +1,64 @@
+"""The claims about the warmup factors: computed with the library, no run needed."""
+
+import functools
+from collections.abc import Callable, Sequence
+
+import numpy as np
+
+from tfwarmup.factors import effective_warmup_period, momentum_steps
+from trainers.figures.look import METHODS
+from trainers.reports.claims import Claim, judged
+
+# Evenly in log(1 - beta_2), as beta_2 is chosen: from the paper's 0.8 to where nobody goes, and from 0.9 to 0.9999.
+RHO_BETAS = [float(beta_2) for beta_2 in 1 - np.geomspace(0.2, 1e-6, 301)]
+PERIOD_BETAS = [float(beta_2) for beta_2 in 1 - np.geomspace(0.1, 1e-4, 61)]
+TRAINED = (0.98, 0.999)  # the smallest and the largest beta_2 that the paper trains with
+NEARLY = 0.15
+
+
+def warmup_claims() -> list[Claim]:
+    return [momentum_claim(momentum_steps), period_claim(gap)]
+
+
+def momentum_claim(steps: Callable[[float], int]) -> Claim:
+    """RAdam's first phase is four steps, whatever beta_2."""
+    counts = {steps(beta_2) for beta_2 in RHO_BETAS}
+    found = " or ".join(str(count) for count in sorted(counts))
+    return judged(
+        "RAdam is four steps of momentum, then Adam with a fixed warmup: for 0.8 ≤ β₂ < 1, ρₜ ≤ 4 exactly when t ≤ 4.",
+        "4 steps (its fact 1)",
+        f"{found} steps at {len(RHO_BETAS)} values of β₂ from 0.8 to 0.999999",
+        "4 steps at each of them",
+        counts == {4},
+    )
+
+
+def period_claim(gap_at: Callable[[float], float]) -> Claim:
+    """How far apart the effective warmup periods are, relative to the smallest."""
+    widest = max(PERIOD_BETAS, key=gap_at)
+    trained = _largest(gap_at, [*TRAINED, *(b for b in PERIOD_BETAS if TRAINED[0] < b < TRAINED[1])])
+    return judged(
+        "The effective warmup periods of RAdam and of the two rules of thumb are nearly identical across all practical "
+        "values of β₂.",
+        "“nearly identical” (figure 3)",
+        f"{gap_at(0.999):.1%} apart at 0.999, at most {trained:.1%} from 0.98 to 0.999, and {gap_at(widest):.0%} at "
+        f"β₂ = {widest:.4g}, the widest from 0.9 to 0.9999",
+        f"at most {NEARLY:.0%} apart wherever the paper trains: β₂ from 0.98 to 0.999",
+        trained <= NEARLY,
+    )
+
+
+def gap(beta_2: float) -> float:
+    """The largest effective period over the smallest, less one."""
+    periods = [period(name, beta_2) for name in METHODS]
+    return max(periods) / min(periods) - 1
+
+
+@functools.cache
+def period(method: str, beta_2: float) -> float:
+    """An effective warmup period; the page has most of them more than once."""
+    return effective_warmup_period(method, beta_2=beta_2)
+
+
+def _largest(gap_at: Callable[[float], float], betas: Sequence[float]) -> float:
+    return max(gap_at(beta_2) for beta_2 in betas)

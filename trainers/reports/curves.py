@@ -1,0 +1,91 @@
+"""The curves of training: of the runs of a sweep, and of a run of one's own."""
+
+import math
+from collections.abc import Sequence
+from typing import Any
+
+from trainers.reports.charts import Chart, Trace, axis, line, plain_line, thin_line, thinned, updates_axis
+from trainers.reports.reading import Records, Sweep, Training, Trial
+from trainers.reports.tables import HEADINGS
+from trainers.sweeps.formats import value_text
+from trainers.sweeps.results import place
+from trainers.sweeps.table import METHOD
+
+Points = list[tuple[float, float | None]]
+
+
+def sweep_charts(name: str, sweep: Sweep) -> list[Chart]:
+    """Training loss and objective over updates, for each cell of the table."""
+    cells: dict[str, list[Trial]] = {}
+    for trial in sweep.trials:
+        label = ", ".join(f"{HEADINGS.get(key, key)} {value_text(value)}" for key, value in trial.row)
+        cells.setdefault(label, []).append(trial)
+    order = list((sweep.grid or {}).get(METHOD, []))
+    shown = [("loss", "training loss", 1.0), (sweep.objective.metric, sweep.objective.label, sweep.objective.factor)]
+    charts = []
+    for number, (metric, label, factor) in enumerate(shown):
+        choices = {cell: _cell_lines(trials, metric, factor, order) for cell, trials in cells.items()}
+        if any(len(trace["x"]) > 1 for traces in choices.values() for trace in traces):  # else the table has it all
+            layout = {"xaxis": updates_axis("update"), "yaxis": axis(label)}
+            charts.append(Chart(f"{name}-{number}", label[0].upper() + label[1:], layout, choices))
+    return charts
+
+
+def _cell_lines(trials: Sequence[Trial], metric: str, factor: float, order: Sequence[str]) -> list[Trace]:
+    """For each method the mean over the seeds that are done, and the seeds behind it."""
+    traces: list[Trace] = []
+    for method in sorted({trial.method for trial in trials}, key=lambda name: place(name, order)):
+        runs = {trial.seed: points(trial.records, metric, factor) for trial in trials if trial.method == method}
+        runs = {seed: curve for seed, curve in runs.items() if curve}
+        done = [runs[t.seed] for t in trials if t.method == method and t.status == "done" and t.seed in runs]
+        bold = mean_curve(done) if done else next(iter(runs.values()), [])
+        if len(runs) > 1:
+            traces += [thin_line(method, *_columns(curve)) for curve in runs.values()]
+        if bold:
+            traces.append(line(method, *_columns(bold), **_marks(bold)))
+    return traces
+
+
+def _marks(curve: Points) -> dict[str, Any]:
+    """A few points are marked: a single one is no line."""
+    return {"mode": "lines+markers", "marker": {"size": 7}} if len(curve) < 8 else {}
+
+
+def points(records: Records, metric: str, factor: float = 1.0) -> Points:
+    """A metric over updates, wherever it was recorded."""
+    found = [(record["updates"], record[metric]) for record in records if metric in record and "updates" in record]
+    return thinned([(update, None if value is None else value * factor) for update, value in found])
+
+
+def mean_curve(curves: Sequence[Points]) -> Points:
+    """The mean wherever every curve has a value.
+
+    >>> mean_curve([[(1, 2.0), (2, 4.0)], [(1, 4.0)]])
+    [(1, 3.0)]
+    """
+    tables = [{update: value for update, value in curve if value is not None} for curve in curves]
+    shared = [update for update in tables[0] if all(update in table for table in tables)]
+    return [(update, math.fsum(table[update] for table in tables) / len(tables)) for update in shared]
+
+
+def training_charts(name: str, run: Training) -> list[Chart]:
+    """Loss, applied learning rate and validation metrics of one run."""
+    metrics = ["loss", "learning_rate", *_validations(run.records)]
+    charts = []
+    for number, metric in enumerate(metrics):
+        curve = points(run.records, metric)
+        if len(curve) > 1:  # a single value stands among the results
+            label = "learning rate, as applied" if metric == "learning_rate" else metric.replace("val_", "validation ")
+            layout = {"xaxis": updates_axis("update"), "yaxis": axis(label), "showlegend": False}
+            trace = plain_line(label, *_columns(curve), **_marks(curve))
+            charts.append(Chart(f"{name}-{number}", label[0].upper() + label[1:], layout, {"": [trace]}))
+    return charts
+
+
+def _validations(records: Records) -> list[str]:
+    names = dict.fromkeys(name for record in records for name in record if name.startswith("val_"))
+    return [name for name in names if name != "val_loss"] + (["val_loss"] if "val_loss" in names else [])
+
+
+def _columns(curve: Points) -> tuple[list[float], list[float | None]]:
+    return [update for update, _ in curve], [value for _, value in curve]

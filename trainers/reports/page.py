@@ -1,0 +1,73 @@
+"""One HTML file that needs nothing else: styles, scripts, Plotly and all numbers are inside."""
+
+import base64
+import hashlib
+import importlib.resources
+import json
+from typing import Any
+
+import jinja2
+import numpy as np
+from markupsafe import Markup
+from plotly.offline import get_plotlyjs
+
+from trainers.figures.look import METHODS, style_of
+from trainers.reports.blocks import Charts, Claims, Section, TableBlock
+from trainers.reports.palette import DASHES, at_night, night_css
+from trainers.reports.reading import Runs
+from trainers.reports.sections import all_sections, introduction
+from trainers.reports.tables import Shown
+
+TITLE = "Untuned warmup, measured"
+
+
+def make_page(runs: Runs, title: str = TITLE) -> str:
+    """The whole page as text."""
+    sections = all_sections(runs)
+    scripts = [get_plotlyjs(), _file("factors.js"), _file("page.js")]
+    environment = jinja2.Environment(
+        autoescape=True, undefined=jinja2.StrictUndefined, trim_blocks=True, lstrip_blocks=True
+    )
+    return environment.from_string(_file("page.html")).render(
+        title=title,
+        introduction=introduction(runs),
+        sections=sections,
+        css=Markup(_file("page.css") + night_css()),
+        data=Markup(embedded(_data(sections))),
+        scripts=[Markup(script) for script in scripts],
+        allowed=" ".join(f"'sha256-{_digest(script)}'" for script in scripts),
+        methods=[style_of(name) for name in METHODS],
+        at_night=at_night,
+    )
+
+
+def embedded(data: Any) -> str:
+    """JSON that cannot end the element it stands in."""
+    text = json.dumps(data, allow_nan=False, separators=(",", ":"))
+    return text.replace("<", "\\u003c").replace(">", "\\u003e").replace("&", "\\u0026")
+
+
+def _data(sections: list[Section]) -> dict[str, Any]:
+    """What the scripts need: charts, the rows of every CSV file, and what the factors are computed from."""
+    blocks = [block for section in sections for block in section.blocks]
+    charts = [chart for block in blocks if isinstance(block, Charts) for chart in block.charts]
+    tables: list[Shown] = [block.table for block in blocks if isinstance(block, (TableBlock, Claims))]
+    nodes, weights = np.polynomial.legendre.leggauss(24)
+    return {
+        "charts": {chart.name: {"layout": dict(chart.layout), "choices": dict(chart.choices)} for chart in charts},
+        "tables": {table.name: table.records for table in tables},
+        "methods": [
+            {"name": name, "label": style.label, "colour": style.colour, "dash": DASHES[style.dash]}
+            for name, style in ((name, style_of(name)) for name in METHODS)
+        ],
+        "quadrature": {"nodes": nodes.tolist(), "weights": weights.tolist()},
+    }
+
+
+def _file(name: str) -> str:
+    return importlib.resources.files(__package__).joinpath(name).read_text(encoding="utf-8")
+
+
+def _digest(script: str) -> str:
+    """What the page's own policy knows a script by: no other one will run."""
+    return base64.b64encode(hashlib.sha256(script.encode()).digest()).decode()

@@ -1,0 +1,111 @@
+"""A table of the page: cells to read, and the numbers behind them for a CSV file."""
+
+import csv
+import dataclasses
+import io
+import math
+import numbers
+from collections.abc import Iterable, Sequence
+from typing import Any
+
+from trainers.figures.look import style_of
+from trainers.reports.paper import METHODS, PaperTable
+from trainers.sweeps.formats import value_text
+from trainers.sweeps.summary import cell_lines, summary_csv
+from trainers.sweeps.table import Table
+
+# What a spreadsheet takes for a formula.
+_FORMULA = ("=", "+", "-", "@", "\t", "\r")
+HEADINGS = {"learning_rate": "learning rate", "beta_2": "β₂"}
+
+
+@dataclasses.dataclass(frozen=True)
+class Shown:
+    """`rows` are read on the page; `records` are downloaded as `name`.csv, the first with the names of the columns."""
+
+    name: str
+    caption: str
+    headings: Sequence[str]
+    rows: Sequence[Sequence[str]]
+    records: Sequence[Sequence[Any]]
+    labels: int = 1  # how many columns at the left name the row
+    paper: bool = False  # the paper's numbers, not measured here
+
+
+def plain_table(name: str, caption: str, headings: Sequence[str], rows: Iterable[Sequence[Any]]) -> Shown:
+    """A table whose file has the same columns, with every digit."""
+    rows = list(rows)
+    return Shown(
+        name,
+        caption,
+        headings,
+        [[cell_text(value) for value in row] for row in rows],
+        safe_records([headings, *rows]),
+    )
+
+
+def sweep_table(name: str, caption: str, table: Table) -> Shown:
+    """The table of a sweep; its file has a row for each cell."""
+    headings, *rows = cell_lines(labelled(table))
+    records = list(csv.reader(io.StringIO(summary_csv(table))))
+    return Shown(name, caption, headings, rows, safe_records(records), labels=len(table.row_names))
+
+
+def paper_table(name: str, table: PaperTable) -> Shown:
+    """One of the paper's, in the same shape."""
+    unit = f" {table.unit}" if table.unit else ""
+    rows = [
+        [value_text(rate), value_text(beta_2), *(f"{mean:.1f}{unit} ± {spread:.1f}" for mean, spread in cells)]
+        for rate, beta_2, cells in table.rows
+    ]
+    records: list[list[Any]] = [["learning_rate", "beta_2", "warmup", "mean", "std", "n"]]
+    for rate, beta_2, cells in table.rows:
+        for method, (mean, spread) in zip(METHODS, cells, strict=True):
+            records.append([rate, beta_2, method, mean, spread, table.seeds])
+    headings = [*HEADINGS.values(), *(style_of(method).label for method in METHODS)]
+    return Shown(name, table.title, headings, rows, records, labels=2, paper=True)
+
+
+def labelled(table: Table) -> Table:
+    """The same table with the names that a reader knows."""
+    return dataclasses.replace(
+        table,
+        row_names=tuple(HEADINGS.get(name, name) for name in table.row_names),
+        methods=tuple(style_of(method).label for method in table.methods),
+        cells={(row, style_of(method).label): cell for (row, method), cell in table.cells.items()},
+    )
+
+
+def cell_text(value: Any) -> str:
+    """A number with the digits that a reader wants.
+
+    >>> [cell_text(value) for value in (1033.3246, 0.01731244, 4, None, "done")]
+    ['1033.32', '0.0173124', '4', '', 'done']
+    """
+    if value is None:
+        return ""
+    return f"{value:.6g}" if isinstance(value, float) else str(value)
+
+
+def safe_records(records: Iterable[Sequence[Any]]) -> list[list[Any]]:
+    """Rows for a CSV file in which no text can pass for a formula, and nothing is not a number.
+
+    >>> safe_records([["=1+1", "-0.5", "a", float("nan"), -1.5]])
+    [["'=1+1", '-0.5', 'a', None, -1.5]]
+    """
+    return [[_safe(value) for value in record] for record in records]
+
+
+def _safe(value: Any) -> Any:
+    if isinstance(value, numbers.Real):
+        return value if math.isfinite(value) else None
+    if value is None or not str(value).startswith(_FORMULA) or _is_number(str(value)):
+        return value
+    return f"'{value}"
+
+
+def _is_number(text: str) -> bool:
+    try:
+        return math.isfinite(float(text))
+    except ValueError:
+        return False

@@ -1,0 +1,47 @@
+"""Small words of the page: counts, lists, durations, paths."""
+
+from collections.abc import Iterable
+from typing import Any
+
+
+def counted(number: int, noun: str) -> str:
+    """
+    >>> counted(1, "run"), counted(1200, "run")
+    ('1 run', '1,200 runs')
+    """
+    return f"{number:,} {noun}" if number == 1 else f"{number:,} {noun}s"
+
+
+def listed(parts: Iterable[str], separator: str = ", ") -> str:
+    return separator.join(parts)
+
+
+def duration(seconds: float | None) -> str:
+    """
+    >>> duration(42.4), duration(3660), duration(None)
+    ('42 s', '1 h 01 min', '')
+    """
+    if seconds is None:
+        return ""
+    minutes = round(seconds / 60)
+    if seconds < 120:
+        return f"{seconds:.0f} s"
+    return f"{minutes} min" if minutes < 60 else f"{minutes // 60} h {minutes % 60:02d} min"
+
+
+def number_text(value: Any) -> str:
+    """
+    >>> number_text(25000), number_text("many")
+    ('25,000', 'many')
+    """
+    return f"{value:,}" if isinstance(value, int | float) else str(value)
+
+
+def without_places(value: Any) -> Any:
+    """Where files lie on somebody's disk is nobody's business: of a path, its last name.
+
+    >>> without_places("/home/me/wikitext-2"), without_places("digits")
+    ('.../wikitext-2', 'digits')
+    """
+    is_path = isinstance(value, str) and value.startswith(("/", "~"))
+    return f".../{value.rstrip('/').rpartition('/')[2]}" if is_path else value
