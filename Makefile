@@ -1,3 +1,4 @@
+# make reproduce    the experiments of the paper at the size of a laptop, and a page of them
 # make test         the tests, on TensorFlow, JAX and torch
 # make test-addons  the tests that need TensorFlow 2.15 and tensorflow-addons
 # make test-slow    the tests that take minutes: full-size models, the embedded results
@@ -12,7 +13,10 @@ VENV = .venv/bin/python
 ADDONS = .venv-addons/bin/python
 PIP = -m pip --quiet --disable-pip-version-check install
 
-.PHONY: test test-addons test-slow test-wheel lint bench figures clean
+.PHONY: reproduce test test-addons test-slow test-wheel lint bench figures clean
+
+reproduce: .venv/done
+	$(VENV) -m trainers.reproduce
 
 test: .venv/done
 	set -e; for backend in $(BACKENDS); do \

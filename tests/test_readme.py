@@ -187,13 +187,13 @@ def test_a_command_that_its_program_does_not_take_fails(command, message, tmp_pa
 
 def check_commands(block, folder):
     """Reads the flags of every program that a block starts, all turns of its loops included, as the program does."""
-    from tests.trainers.helpers import parsed
+    from trainers.engine.config import parse_arguments
 
     for command, *arguments in recorded(block, folder):
         if command == "python":
             # The run that `--config` repeats is made by the commands before, which nobody has run here.
             flags = [argument for argument in arguments if not re.match("--config=runs/", argument)]
-            parsed(config_class_of(flags, folder), flags)
+            parse_arguments(config_class_of(flags, folder), flags[2 if flags[0] == "-m" else 1 :])
 
 
 def config_class_of(arguments, folder):
@@ -208,6 +208,7 @@ def config_class_of(arguments, folder):
     with pytest.MonkeyPatch.context() as patch, forgetting_modules_of(folder):
         patch.setattr(program, "run_program", lambda config_class, *_: found.append(config_class))
         patch.setattr(sys, "argv", arguments)
+        patch.setenv("KERAS_BACKEND", BACKEND)  # set back afterwards: a main may choose another
         patch.setattr(sys, "path", [str(folder), *sys.path])
         tasks = dict(TASKS)
         runpy.run_path(str(path), run_name="__main__")

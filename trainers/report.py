@@ -8,6 +8,7 @@ import os
 if __name__ == "__main__":
     # Nothing is trained here: Keras without TensorFlow starts in half the time.
     os.environ["KERAS_BACKEND"] = "numpy"
-    from trainers.reports.program import main
+    from trainers.engine.program import run_program
+    from trainers.reports.program import ReportConfig, report
 
-    main()
+    run_program(ReportConfig, report)

@@ -16,7 +16,7 @@ from trainers.engine.config import Settings, option, require
 from trainers.engine.processes import fork
 from trainers.engine.program import run_program
 from trainers.engine.records import RunFolder
-from trainers.report import write_report
+from trainers.reports.program import write_report
 from trainers.reproduction.progress import Progress
 from trainers.reproduction.steps import STEPS, Step, default_workers
 
@@ -47,7 +47,7 @@ def reproduce(config: ReproductionConfig, steps: Sequence[Step] = STEPS) -> str:
     finished = [step for step in chosen if _is_done(RunFolder(configs[step.name], step.task))]
     failed = _run([step for step in chosen if step not in finished], configs, folder, Progress(chosen, finished))
     page = folder / PAGE
-    write_report([folder / step.name for step in steps if (folder / step.name).exists()], page)
+    write_report([str(folder / step.name) for step in steps if (folder / step.name).exists()], str(page))
     if failed:
         sys.exit(f"failed: {', '.join(failed)}; the same command tries again. The page of all others: {page}")
     return str(page)

@@ -1,7 +1,6 @@
 """Tools that the tests of the engine share."""
 
 import contextlib
-import functools
 import json
 import os
 import pathlib
@@ -11,11 +10,10 @@ import sys
 import keras
 import numpy as np
 import pytest
-from absl import flags
 
 from tests.trainers.tiny import Tiny, TinyConfig
 from trainers.engine.checkpoint import Checkpoints
-from trainers.engine.config import define_flags, make_config, read_flags
+from trainers.engine.config import make_config
 from trainers.engine.run import train
 
 ROOT = pathlib.Path(__file__).parents[2]
@@ -81,19 +79,6 @@ def program(module, *arguments, **environment):
 def tiny_flags(folder, **options):
     values = {**BASE, "output_dir": str(folder), **options}
     return [f"--{key}={json.dumps(value) if isinstance(value, bool) else value}" for key, value in values.items()]
-
-
-def parsed(config_class, arguments):
-    """The config that a command line stands for, as the program reads it."""
-    values = flags.FlagValues()
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(flags, "FLAGS", values)
-        for kind in ("string", "integer", "float", "bool", "list"):
-            define = functools.partial(getattr(flags, f"DEFINE_{kind}"), flag_values=values)
-            patch.setattr(flags, f"DEFINE_{kind}", define)
-        define_flags(config_class)
-        values(arguments)
-        return read_flags(config_class)
 
 
 def finish(process, code=0):

@@ -16,7 +16,8 @@ from trainers.analysis.findings import findings, first_lasting, settling
 from trainers.analysis.gradient_samples import GradientSamples
 from trainers.analysis.measured_run import AnalysisConfig, measured_updates
 from trainers.engine.config import ConfigError, make_config
-from trainers.engine.data import ArraySource, DataError, Feed
+from trainers.engine.data import ArraySource, Feed
+from trainers.engine.errors import DataError
 from trainers.gradient_analysis import analyse
 from trainers.tasks.image_models import build_model
 

@@ -9,7 +9,7 @@ import tensorflow as tf
 
 from tests.trainers.helpers import ROOT, finish, program, records, status
 from trainers.engine.config import ConfigError, make_config
-from trainers.engine.data import DataError
+from trainers.engine.errors import DataError
 from trainers.engine.run import train
 from trainers.tasks.image_classification import ImageClassification, ImageConfig
 

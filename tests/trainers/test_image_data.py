@@ -11,7 +11,8 @@ import pytest
 import tensorflow as tf
 import tensorflow_datasets as tfds
 
-from trainers.engine.data import DataError, Feed
+from trainers.engine.data import Feed
+from trainers.engine.errors import DataError
 from trainers.tasks import augment, image_data
 from trainers.tasks.image_data import StreamSource, load_images
 from trainers.tasks.image_files import Photographs, SmallImages, is_complete

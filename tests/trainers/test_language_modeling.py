@@ -9,7 +9,7 @@ import pytest
 
 from tests.trainers.helpers import finish, program, records, stopped_at_the_first_checkpoint
 from trainers.engine.config import ConfigError, make_config
-from trainers.engine.data import DataError
+from trainers.engine.errors import DataError
 from trainers.engine.run import train
 from trainers.language_modeling import train_or_sample
 from trainers.tasks import TASKS

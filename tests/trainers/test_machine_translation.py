@@ -12,7 +12,8 @@ import tensorflow as tf
 
 from tests.trainers.helpers import finish, program, records, stopped_at_the_first_checkpoint
 from trainers.engine.config import ConfigError, make_config
-from trainers.engine.data import DataError, Feed
+from trainers.engine.data import Feed
+from trainers.engine.errors import DataError
 from trainers.engine.run import train
 from trainers.machine_translation import train_or_translate
 from trainers.tasks import TASKS

@@ -2,7 +2,7 @@
 
 import pytest
 
-from trainers.engine.data import DataError
+from trainers.engine.errors import DataError
 from trainers.tasks import number_words
 from trainers.tasks.number_words import ENGLISH, GERMAN, KINDS, is_held_out, number_pairs
 

@@ -6,7 +6,7 @@ import urllib.error
 import pytest
 import tensorflow_datasets as tfds
 
-from trainers.engine.data import DataError
+from trainers.engine.errors import DataError
 from trainers.tasks.parallel_text import Splits, folder_splits, read_pairs, tfds_splits
 
 LANGUAGES = ("en", "de")

@@ -92,15 +92,17 @@ def test_the_steps_are_those_of_the_paper(tmp_path):
     assert not any(tmp_path.iterdir())
 
 
-def test_the_time_left_is_told_by_the_pace_so_far():
+def test_the_line_says_which_step_is_running_and_how_long_is_left(capsys):
     steps = [step for step in STEPS if step.name in NAMES]
-    with Progress(steps, steps[:1]) as progress:
-        progress._bar.disable = False
+    with Progress(steps, steps[:1], terminal=True) as progress:
         progress.begin(steps[1])
+        time.sleep(0.2)
         progress.show(steps[1], (40, 80, "runs"))
-        assert progress._bar.n == steps[0].seconds + steps[1].seconds / 2
-        assert str(progress._bar).startswith("2 of 3, the grid of rates and beta_2, on digits: 40 of 80 runs |")
-        assert str(progress._bar).endswith(" left")
+        line = str(progress._bar)
+        progress.end(steps[1])
+    assert line.startswith("2 of 3, the grid of rates and beta_2, on digits: 40 of 80 runs |")
+    assert line.endswith("about 00:00 left")  # half of it took 0.2 s, and what is left is about twice as much
+    assert "2 of 3, the grid of rates and beta_2, on digits: done in 0 s" in capsys.readouterr().out
 
 
 @pytest.mark.slow

@@ -4,7 +4,7 @@ import json
 
 import pytest
 
-from trainers.engine.data import DataError
+from trainers.engine.errors import DataError
 from trainers.tasks import subwords as module
 from trainers.tasks.marks import BOS, EOS, PAD, UNK
 from trainers.tasks.number_words import number_pairs

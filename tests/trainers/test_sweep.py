@@ -9,8 +9,8 @@ import numpy as np
 import psutil
 import pytest
 
-from tests.trainers.helpers import ROOT, final_weights, finish, parsed, program, records, status
-from trainers.engine.config import ConfigError, make_config
+from tests.trainers.helpers import ROOT, final_weights, finish, program, records, status
+from trainers.engine.config import ConfigError, make_config, parse_arguments
 from trainers.engine.run import train
 from trainers.sweep import named_task
 from trainers.sweeps import tuner
@@ -219,7 +219,7 @@ def test_the_grids_of_the_configs_are_the_papers(name, task, runs, monkeypatch):
     monkeypatch.chdir(ROOT)
     arguments = ["sweep", f"--flagfile=configs/{name}.flags", "--output_dir=-"]
     assert named_task(arguments) == task
-    settings = parsed(sweep_config_class(TASKS[task]), arguments)
+    settings = parse_arguments(sweep_config_class(TASKS[task]), arguments[1:])
     assert len(grid(settings)) == runs
     assert trial_config(settings, grid(settings)[-1], "-").warmup == "radam"
 

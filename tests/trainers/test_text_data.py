@@ -11,7 +11,8 @@ import numpy as np
 import pytest
 import tensorflow_datasets as tfds
 
-from trainers.engine.data import DataError, Feed
+from trainers.engine.data import Feed
+from trainers.engine.errors import DataError
 from trainers.tasks.text_blocks import IGNORED, TrainingBlocks, ValidationWindows
 from trainers.tasks.text_data import DATASETS, load_text, split_words
 from trainers.tasks.vocabulary import END, UNKNOWN, Vocabulary, number_text

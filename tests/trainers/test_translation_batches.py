@@ -5,7 +5,8 @@ import itertools
 import numpy as np
 import pytest
 
-from trainers.engine.data import DataError, Feed
+from trainers.engine.data import Feed
+from trainers.engine.errors import DataError
 from trainers.tasks.marks import BOS, EOS, PAD
 from trainers.tasks.translation_batches import Sequences, TranslationBatches, bucket_limits, cut_buckets
 

@@ -6,7 +6,8 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from trainers.engine.data import DataError, Feed
+from trainers.engine.data import Feed
+from trainers.engine.errors import DataError
 from trainers.tasks.marks import EOS
 from trainers.tasks.number_words import number_pairs
 from trainers.tasks.subwords import MODEL

@@ -19,23 +19,37 @@ DECAYS = ("constant", "step", "cosine", "inverse_sqrt")
 AT_LEAST_ONE = ("accumulate", "average", "logical_devices", "log_every", "evaluate_every", "epochs")
 
 
-SettingsT = TypeVar("SettingsT", bound="Settings")
+FlagsT = TypeVar("FlagsT", bound="Flags")
 
 
 class ConfigError(ValueError):
     """A value that no run can start with: the rule, then the value received."""
 
 
-def option(default: Any, help: str, choices: tuple[str, ...] | None = None, identity: bool = True) -> Any:
-    """A field that is a flag too. `identity=False` marks what does not change the result of a run."""
-    return dataclasses.field(default=default, metadata={"help": help, "choices": choices, "identity": identity})
+def option(
+    default: Any,
+    help: str,
+    choices: tuple[str, ...] | None = None,
+    *,
+    identity: bool = True,
+    positional: bool = False,
+) -> Any:
+    """A field that is a flag too.
+
+    Args:
+        default: The value of the flag where it is not given.
+        help: What `--help` says.
+        choices: The values it may have.
+        identity: False for what does not change the result of a run.
+        positional: True for the one field that is no flag, but takes what stands beside the flags.
+    """
+    metadata = {"help": help, "choices": choices, "identity": identity, "positional": positional}
+    return dataclasses.field(default=default, metadata=metadata)
 
 
 @dataclasses.dataclass(frozen=True)
-class Settings:
-    """What every program has."""
-
-    output_dir: str = option("", "Folder of the run, for all that it writes.", identity=False)
+class Flags:
+    """The flags of a program, one a field."""
 
     def validate(self) -> None:
         """Raises `ConfigError` for the first value that cannot be."""
@@ -44,13 +58,23 @@ class Settings:
             for item in value if isinstance(value, tuple) else (value,):
                 if choices and item is not None and item not in choices:
                     raise ConfigError(f"--{field.name} must be one of {', '.join(choices)}. Received: {item!r}")
-        require(self.output_dir, "--output_dir must name a folder", self.output_dir)
 
     def identity(self) -> dict[str, Any]:
         """What the result of a run depends on, as plain JSON values."""
         values = {f.name: getattr(self, f.name) for f in dataclasses.fields(self) if f.metadata["identity"]}
         plain: dict[str, Any] = json.loads(json.dumps(values))
         return plain
+
+
+@dataclasses.dataclass(frozen=True)
+class Settings(Flags):
+    """What every program has that keeps its results in a folder."""
+
+    output_dir: str = option("", "Folder of the run, for all that it writes.", identity=False)
+
+    def validate(self) -> None:
+        super().validate()
+        require(self.output_dir, "--output_dir must name a folder", self.output_dir)
 
 
 @dataclasses.dataclass(frozen=True)
@@ -138,21 +162,21 @@ class ExamplesConfig(Config):
     batch_size: int = option(128, "Global batch: examples an update, over all replicas and micro-batches.")
 
 
-def parse_arguments(config_class: type[SettingsT], arguments: Sequence[str]) -> SettingsT:
+def parse_arguments(config_class: type[FlagsT], arguments: Sequence[str]) -> FlagsT:
     """The config of a command line, without a program: its flags are known here alone."""
     values: Any = flags.FlagValues()  # type: ignore[no-untyped-call]
     define_flags(config_class, values)
     try:
-        values(["", *arguments])
+        beside = values(["", *arguments])[1:]
     except flags.Error as error:
         raise ConfigError(str(error)) from error
-    return read_flags(config_class, values)
+    return read_flags(config_class, beside, values)
 
 
-def define_flags(config_class: type[Settings], flag_values: Any = flags.FLAGS) -> None:
+def define_flags(config_class: type[Flags], flag_values: Any = flags.FLAGS) -> None:
     """Defines a flag for every field."""
     types = typing.get_type_hints(config_class)
-    for field in dataclasses.fields(config_class):
+    for field in _flag_fields(config_class):
         text, choices = field.metadata["help"], field.metadata["choices"]
         default: Any = field.default
         if choices:
@@ -169,25 +193,37 @@ def define_flags(config_class: type[Settings], flag_values: Any = flags.FLAGS) -
         else:
             # Not an enum flag: the names are checked with everything else, before anything is written.
             flags.DEFINE_string(field.name, default, text, flag_values)
-    text = "config.json of another run to repeat; flags given beside it take precedence."
-    flags.DEFINE_string("config", None, text, flag_values)
+    if issubclass(config_class, Settings):
+        text = "config.json of another run to repeat; flags given beside it take precedence."
+        flags.DEFINE_string("config", None, text, flag_values)
 
 
-def read_flags(config_class: type[SettingsT], flag_values: Any = flags.FLAGS) -> SettingsT:
-    """The config that the parsed flags describe, checked."""
-    values: dict[str, Any] = {}
-    names = {field.name for field in dataclasses.fields(config_class)}
-    if flag_values.config is not None:
-        stored = read_config(pathlib.Path(flag_values.config))
-        values = {name: value for name, value in stored.items() if name in names}
-    for field in dataclasses.fields(config_class):
+def read_flags(config_class: type[FlagsT], beside: Sequence[str], flag_values: Any = flags.FLAGS) -> FlagsT:
+    """The config that parsed flags and the arguments beside them describe, checked."""
+    values = _repeated(config_class, flag_values)
+    for field in _flag_fields(config_class):
         flag = flag_values[field.name]
         if flag.present or field.name not in values:
             values[field.name] = flag.value
-    return make_config(config_class, values)
+    positional = [field.name for field in dataclasses.fields(config_class) if field.metadata["positional"]]
+    require(positional or not beside, "Arguments must be flags, --name=value", " ".join(beside))
+    return make_config(config_class, values | dict.fromkeys(positional, tuple(beside)))
 
 
-def make_config(config_class: type[SettingsT], values: dict[str, Any]) -> SettingsT:
+def _flag_fields(config_class: type[Flags]) -> list[Any]:
+    return [field for field in dataclasses.fields(config_class) if not field.metadata["positional"]]
+
+
+def _repeated(config_class: type[Flags], flag_values: Any) -> dict[str, Any]:
+    """The values of the run that `--config` repeats, if it is given."""
+    if "config" not in flag_values or flag_values.config is None:
+        return {}
+    names = {field.name for field in dataclasses.fields(config_class)}
+    stored = read_config(pathlib.Path(flag_values.config))
+    return {name: value for name, value in stored.items() if name in names}
+
+
+def make_config(config_class: type[FlagsT], values: dict[str, Any]) -> FlagsT:
     """A checked config from plain values, such as a flag's or a JSON file's."""
     types = typing.get_type_hints(config_class)
     config = config_class(**{name: _value(name, types[name], value) for name, value in values.items()})

@@ -11,10 +11,6 @@ from typing import Any
 import tensorflow as tf
 
 
-class DataError(ValueError):
-    """Data that cannot be used, with a message that says what to do."""
-
-
 @dataclasses.dataclass(frozen=True)
 class Feed:
     """Which micro-batches a worker reads.

@@ -2,21 +2,19 @@
 
 import functools
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import keras
 from absl import app, flags, logging
 
-from trainers.engine.config import Config, ConfigError, Settings, define_flags, read_flags
-from trainers.engine.data import DataError
-from trainers.engine.run import DivergedError, train
-from trainers.engine.task import Task
+from trainers.engine.config import Config, ConfigError, Flags, Settings, define_flags, read_flags
+from trainers.engine.errors import DataError, DivergedError
 
 BAD_INPUT, DIVERGED, STOPPED = 2, 3, 130
 
 
-def run_program(config_class: type[Settings], work: Callable[[Any], str]) -> None:
+def run_program(config_class: type[Flags], work: Callable[[Any], str]) -> None:
     """Defines a config's flags, parses them, works, prints what the work returns, and exits.
 
     Exit codes: 0 done, 2 bad input, 3 diverged, 130 stopped by Ctrl-C.
@@ -24,16 +22,18 @@ def run_program(config_class: type[Settings], work: Callable[[Any], str]) -> Non
     define_flags(config_class)
     for name in flags.FLAGS.flags_by_module_dict()[define_flags.__module__]:
         flags.FLAGS.register_key_flag_for_module(sys.argv[0], name)  # --help shows what the program itself defines
-    app.run(lambda _: sys.exit(_exit_code(config_class, work)), flags_parser=_parse)
+    app.run(lambda arguments: sys.exit(_exit_code(config_class, work, arguments[1:])), flags_parser=_parse)
 
 
-def run_task(task: Task) -> None:
+def run_task(task: Any) -> None:
     """The program that trains a task."""
     run_program(task.config_class, functools.partial(train_task, task))
 
 
-def train_task(task: Task, config: Config) -> str:
+def train_task(task: Any, config: Config) -> str:
     """Trains, and returns the results in a line."""
+    from trainers.engine.run import train  # brings TensorFlow, which not every program needs
+
     return ", ".join(f"{name} {readable(value)}" for name, value in train(task, config).items())
 
 
@@ -48,12 +48,12 @@ def _parse(arguments: list[str]) -> list[str]:
         sys.exit(complain(error))
 
 
-def _exit_code(config_class: type[Settings], work: Callable[[Any], str]) -> int:
+def _exit_code(config_class: type[Flags], work: Callable[[Any], str], beside: Sequence[str]) -> int:
     logging.set_verbosity(logging.WARNING)  # TensorFlow tells of every reduction it plans
     try:
-        if keras.backend.backend() != "tensorflow":
+        if issubclass(config_class, Settings) and keras.backend.backend() != "tensorflow":
             raise ConfigError(f"The trainers need KERAS_BACKEND=tensorflow. Received: {keras.backend.backend()}")
-        print(work(read_flags(config_class)))
+        print(work(read_flags(config_class, beside)))
     except (ConfigError, DataError) as error:
         return complain(error)
     except DivergedError as error:

@@ -13,15 +13,10 @@ from trainers.engine.bench import Bench
 from trainers.engine.checkpoint import Checkpoints
 from trainers.engine.config import Config
 from trainers.engine.devices import worker_of
+from trainers.engine.errors import DivergedError
 from trainers.engine.records import RunFolder
 from trainers.engine.step import PATIENCE
 from trainers.engine.task import Task
-
-
-class DivergedError(Exception):
-    """The loss is not a number any more."""
-
-    status = "diverged"
 
 
 def train(

@@ -12,13 +12,20 @@ LAYOUT = "{desc} |{bar:20}| about {remaining} left"
 
 
 class Progress:
-    """A line on a terminal; a line a step anywhere else. Counted in the seconds that the steps are known to take."""
+    """A line on a terminal; a line a step anywhere else. Counted in the seconds that the steps are known to take.
 
-    def __init__(self, steps: Sequence[Step], finished: Sequence[Step]) -> None:
+    Args:
+        steps: All of them.
+        finished: Those that are done already.
+        terminal: Whether there is one; found out by default.
+    """
+
+    def __init__(self, steps: Sequence[Step], finished: Sequence[Step], terminal: bool | None = None) -> None:
         self.steps, self._before = list(steps), sum(step.seconds for step in finished)
         total = sum(step.seconds for step in steps)
         # No smoothing: the pace is that of all steps so far, since some are estimated better than others.
-        self._bar = tqdm(total=total, initial=self._before, bar_format=LAYOUT, smoothing=0, disable=None)
+        hidden = None if terminal is None else not terminal
+        self._bar = tqdm(total=total, initial=self._before, bar_format=LAYOUT, smoothing=0, disable=hidden)
         self._began = time.monotonic()
 
     def __enter__(self) -> "Progress":

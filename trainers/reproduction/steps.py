@@ -10,13 +10,18 @@ from typing import Any
 from trainers.analysis.measured_run import AnalysisConfig
 from trainers.effective_warmup import WarmupConfig, draw_warmups
 from trainers.engine.config import Settings, parse_arguments
+from trainers.engine.task import Task
 from trainers.gradient_analysis import analyse
 from trainers.simulate import SimulationConfig, simulate
+from trainers.sweeps.results import finished_trials
 from trainers.sweeps.space import grid, sweep_config_class
-from trainers.sweeps.sweep import finished_trials, sweep
+from trainers.sweeps.sweep import sweep
 from trainers.tasks import TASKS
 
 CONFIGS = "configs"  # in the folder that the program is started in: a checkout
+IMAGES, LANGUAGE, TRANSLATION = (
+    TASKS[name] for name in ("image_classification", "language_modeling", "machine_translation")
+)
 WORKERS_AT_MOST = 4  # each needs about a gigabyte
 
 
@@ -31,8 +36,8 @@ class Step:
         config_class: Its flags,
         arguments: and what is given for them.
         work: Runs it; what has been done before is not done again.
-        done: How much of it is done, as two numbers and what they count. Called while it runs.
         seconds: About how long it takes on two cores: only the time that is left is told by it.
+        done: How much of it is done, as two numbers and what they count. Called while it runs.
     """
 
     name: str
@@ -41,8 +46,8 @@ class Step:
     config_class: type[Settings]
     arguments: tuple[str, ...]
     work: Callable[[Any], str]
-    done: Callable[[Any], tuple[int, int, str] | None]
     seconds: float
+    done: Callable[[Any], tuple[int, int, str] | None] = lambda _: None
 
     def config(self, folder: pathlib.Path, workers: int) -> Settings:
         more = [f"--output_dir={folder / self.name}"]
@@ -55,11 +60,10 @@ def default_workers() -> int:
     return min(os.cpu_count() or 1, WORKERS_AT_MOST)
 
 
-def sweep_step(name: str, title: str, config: str, seconds: float, *more: str, task: str) -> Step:
-    """A sweep with the flags of a config, and more."""
-    arguments = (f"--flagfile={CONFIGS}/{config}", *more)
-    config_class = sweep_config_class(TASKS[task])
-    return Step(name, title, f"sweep of {task}", config_class, arguments, sweep, _trials_done, seconds)
+def sweep_step(name: str, title: str, task: Task, config: str, seconds: float) -> Step:
+    """A sweep of a task with the flags of a config."""
+    arguments = (f"--flagfile={CONFIGS}/{config}",)
+    return Step(name, title, f"sweep of {task.name}", sweep_config_class(task), arguments, sweep, seconds, _trials_done)
 
 
 def _trials_done(config: Any) -> tuple[int, int, str]:
@@ -75,46 +79,39 @@ def _updates_done(config: Any) -> tuple[int, int, str] | None:
         return None
 
 
-def _not_told(_: Any) -> None:
-    return None
-
-
 STEPS = (
     Step(
-        *("warmups", "warmup factors and their effective periods", "effective_warmup"),
-        *(WarmupConfig, (), draw_warmups, _not_told, 5),
+        name="warmups",
+        title="warmup factors and their effective periods",
+        task="effective_warmup",
+        config_class=WarmupConfig,
+        arguments=(),
+        work=draw_warmups,
+        seconds=2,
     ),
     Step(
-        *("simulation", "Adam's updates at a simulated minimum", "simulate"),
-        *(SimulationConfig, ("--iterations=10000",), simulate, _not_told, 10),
+        name="simulation",
+        title="Adam's updates at a simulated minimum",
+        task="simulate",
+        config_class=SimulationConfig,
+        arguments=("--iterations=10000",),
+        work=simulate,
+        seconds=8,
     ),
     Step(
-        *("gradients", "a training run, looked into", "gradient_analysis", AnalysisConfig),
-        (f"--flagfile={CONFIGS}/embedded/gradient_analysis.flags", "--noprogress"),
-        *(analyse, _updates_done, 35),
+        name="gradients",
+        title="a training run, looked into",
+        task="gradient_analysis",
+        config_class=AnalysisConfig,
+        arguments=(f"--flagfile={CONFIGS}/embedded/gradient_analysis.flags", "--noprogress"),
+        work=analyse,
+        seconds=35,
+        done=_updates_done,
     ),
-    sweep_step(
-        *("digits", "the grid of rates and beta_2, on digits", "embedded/sweep_digits.flags", 70),
-        task="image_classification",
-    ),
-    sweep_step(
-        *("resnet", "a residual network", "reproduce/resnet.flags", 85),
-        task="image_classification",
-    ),
-    sweep_step(
-        *("language", "a Transformer language model", "reproduce/language.flags", 70),
-        task="language_modeling",
-    ),
-    sweep_step(
-        *("translation", "a Transformer translator", "reproduce/translation.flags", 170),
-        task="machine_translation",
-    ),
-    sweep_step(
-        *("first_steps", "RAdam with other first steps", "reproduce/first_steps.flags", 25),
-        task="image_classification",
-    ),
-    sweep_step(
-        *("no_warmup", "the translator without warmup", "reproduce/no_warmup.flags", 110),
-        task="machine_translation",
-    ),
+    sweep_step("digits", "the grid of rates and beta_2, on digits", IMAGES, "embedded/sweep_digits.flags", 70),
+    sweep_step("resnet", "a residual network", IMAGES, "reproduce/resnet.flags", 85),
+    sweep_step("language", "a Transformer language model", LANGUAGE, "reproduce/language.flags", 70),
+    sweep_step("translation", "a Transformer translator", TRANSLATION, "reproduce/translation.flags", 170),
+    sweep_step("first_steps", "RAdam with other first steps", IMAGES, "reproduce/first_steps.flags", 25),
+    sweep_step("no_warmup", "the translator without warmup", TRANSLATION, "reproduce/no_warmup.flags", 110),
 )

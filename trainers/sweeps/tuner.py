@@ -14,7 +14,8 @@ from tensorboard.plugins.hparams import api as hparams
 
 from trainers.engine.checkpoint import atomic_file
 from trainers.engine.config import Config
-from trainers.engine.run import DivergedError, train
+from trainers.engine.errors import DivergedError
+from trainers.engine.run import train
 from trainers.engine.task import Task
 from trainers.sweeps.oracles import FIELDS
 from trainers.sweeps.results import RESULT, TRIALS, Result, read_result

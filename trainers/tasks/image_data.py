@@ -8,7 +8,8 @@ import numpy as np
 import tensorflow as tf
 import tensorflow_datasets as tfds
 
-from trainers.engine.data import DataError, Feed, Source, example_seed, serving
+from trainers.engine.data import Feed, Source, example_seed, serving
+from trainers.engine.errors import DataError
 from trainers.tasks.image_files import (
     BAD_IMAGES,
     PHOTOGRAPH_SIZE,

@@ -11,7 +11,8 @@ from typing import Any
 import numpy as np
 import tensorflow as tf
 
-from trainers.engine.data import ArraySource, DataError, IndexedSource
+from trainers.engine.data import ArraySource, IndexedSource
+from trainers.engine.errors import DataError
 from trainers.tasks.augment import pad_crop_flip, to_unit, training_photograph, validation_photograph
 
 BAD_IMAGES = ("fail", "skip")

@@ -8,7 +8,8 @@ from typing import Any
 import tensorflow as tf
 import tensorflow_datasets as tfds
 
-from trainers.engine.data import DataError, serving
+from trainers.engine.data import serving
+from trainers.engine.errors import DataError
 from trainers.tasks.text_files import TEXT_SUFFIXES, existing_path, read_lines
 from trainers.tasks.tfds_sets import check_files, make_builder, require_prepared
 

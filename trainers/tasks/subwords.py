@@ -13,7 +13,7 @@ from typing import Any
 import sentencepiece
 
 from trainers.engine.checkpoint import atomic_file
-from trainers.engine.data import DataError
+from trainers.engine.errors import DataError
 from trainers.tasks.marks import BOS, EOS, PAD, UNK
 from trainers.tasks.parallel_text import Pair
 

@@ -8,7 +8,8 @@ from pathlib import Path
 
 import numpy as np
 
-from trainers.engine.data import DataError, Source
+from trainers.engine.data import Source
+from trainers.engine.errors import DataError
 from trainers.tasks.text_blocks import TrainingBlocks, ValidationWindows
 from trainers.tasks.text_files import existing_path, find_text, read_lines, require_wikitext
 from trainers.tasks.vocabulary import UNKNOWN, Vocabulary, number_text

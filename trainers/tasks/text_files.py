@@ -5,7 +5,7 @@ import zlib
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 
-from trainers.engine.data import DataError
+from trainers.engine.errors import DataError
 
 TEXT_SUFFIXES = (".txt", ".txt.gz")
 SPLIT_NAMES = ("train", "val", "test")  # what names begin with; `valid` and `validation` do so too

@@ -8,7 +8,7 @@ from typing import Any
 
 import tensorflow_datasets as tfds
 
-from trainers.engine.data import DataError
+from trainers.engine.errors import DataError
 
 NETWORK_SECONDS = 5
 

@@ -13,7 +13,8 @@ from typing import Any
 import numpy as np
 import tensorflow as tf
 
-from trainers.engine.data import DataError, Feed, Source, example_seed, serving
+from trainers.engine.data import Feed, Source, example_seed, serving
+from trainers.engine.errors import DataError
 from trainers.tasks.marks import BOS, PAD
 from trainers.tasks.tensors import aligned, shared_tensor
 

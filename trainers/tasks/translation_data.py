@@ -6,7 +6,7 @@ import math
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 
-from trainers.engine.data import DataError
+from trainers.engine.errors import DataError
 from trainers.tasks.marks import EOS
 from trainers.tasks.number_words import number_pairs
 from trainers.tasks.parallel_text import Pair, Splits, folder_splits, read_pairs, tfds_splits

@@ -9,7 +9,7 @@ from pathlib import Path
 import numpy as np
 
 from trainers.engine.checkpoint import atomic_file
-from trainers.engine.data import DataError
+from trainers.engine.errors import DataError
 
 UNKNOWN, END = "<unk>", "<eos>"
 CHUNK = 2**20  # numbers to work on at a time

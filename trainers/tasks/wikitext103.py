@@ -8,7 +8,8 @@ from typing import Any
 import tensorflow as tf
 import tensorflow_datasets as tfds
 
-from trainers.engine.data import DataError, serving
+from trainers.engine.data import serving
+from trainers.engine.errors import DataError
 from trainers.tasks.text_files import find_wikitext, read_lines
 from trainers.tasks.tfds_sets import NETWORK_SECONDS, check_files, prepare
 
