@@ -73,6 +73,13 @@ def test_folders_are_found_below_and_once_but_trials_belong_to_their_sweep(tmp_p
     assert [folder.task for folder in read_runs([str(trial)]).folders] == ["image_classification"]
 
 
+def test_folders_of_one_name_are_told_apart(tmp_path):
+    for root in ("a", "b", "c/b"):
+        reports.write_run(tmp_path / root / "trials/run", records=reports.training_records())
+    runs = read_runs([str(tmp_path / root) for root in ("a", "b", "c/b")])
+    assert [folder.name for folder in runs.folders] == ["trials/run", "b/trials/run", "b/trials/run (2)"]
+
+
 def test_errors_are_reported_in_a_line_and_nothing_is_written(tmp_path):
     (tmp_path / "empty").mkdir()
     (tmp_path / "broken").mkdir()

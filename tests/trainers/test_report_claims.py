@@ -25,8 +25,8 @@ def test_the_librarys_own_factors_decide():
     claims = warmup_claims()
     assert verdicts(claims) == [YES, YES]
     assert "4 steps at 301 values" in claims[0].measured
-    assert "3.4% apart at 0.999, at most 11.7%" in claims[1].measured
-    assert "46% at β₂ = 0.9" in claims[1].measured
+    assert "3.4 % apart at 0.999, at most 11.7 %" in claims[1].measured
+    assert "46 % at β₂ = 0.9" in claims[1].measured
 
 
 def test_other_factors_would_be_told():

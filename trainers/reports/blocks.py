@@ -1,11 +1,12 @@
 """What a section of the page is made of; page.html has a part for each `kind`."""
 
+import collections
 import dataclasses
 from collections.abc import Mapping, Sequence
 from typing import ClassVar
 
 from trainers.reports.charts import Chart
-from trainers.reports.claims import Claim
+from trainers.reports.claims import Claim, Verdict
 from trainers.reports.tables import Shown
 
 
@@ -30,12 +31,16 @@ class TableBlock:
 
 @dataclasses.dataclass(frozen=True)
 class Charts:
-    """Charts side by side whose legends work together; a note says how to read them."""
+    """Charts side by side whose legends work together; a note says how to read them.
+
+    Where there are several choices, `chosen` is the first to be shown.
+    """
 
     kind: ClassVar[str] = "charts"
     group: str
     charts: Sequence[Chart]
     note: str = ""
+    chosen: str = ""
 
     @property
     def choices(self) -> list[str]:
@@ -47,6 +52,12 @@ class Claims:
     kind: ClassVar[str] = "claims"
     claims: Sequence[Claim]
     table: Shown
+
+    @property
+    def summary(self) -> str:
+        """How many came out which way."""
+        counts = collections.Counter(claim.verdict for claim in self.claims)
+        return "Holds: " + ", ".join(f"{verdict.word} {counts[verdict]}" for verdict in Verdict if counts[verdict])
 
 
 @dataclasses.dataclass(frozen=True)

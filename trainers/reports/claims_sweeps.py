@@ -7,6 +7,7 @@ from trainers.reports.claims import Claim, Verdict, not_measured
 from trainers.reports.paper import METHODS, TABLES
 from trainers.reports.reading import Sweep
 from trainers.reports.tables import labelled
+from trainers.reports.words import per_cent
 from trainers.sweeps.comparison import Comparison, Overall, compare
 from trainers.sweeps.findings import LEVEL, pair_text
 from trainers.sweeps.formats import decimals, fixed, p_text, signed
@@ -17,7 +18,7 @@ WARMUPS = tuple(name for name in STYLES if name != "none")
 ROOM = 0.2
 SAME = (
     f"no pair with p < {LEVEL} (Holm); as many runs of each diverged; any difference that fits the seeds below "
-    f"{ROOM:.0%} of the mean"
+    f"{per_cent(ROOM)} of the mean"
 )
 WORSE = f"without warmup worse than with each of them, p < {LEVEL} (Holm), or more runs diverged"
 TITLES = {

@@ -8,6 +8,7 @@ import numpy as np
 from tfwarmup.factors import effective_warmup_period, momentum_steps
 from trainers.figures.look import METHODS
 from trainers.reports.claims import Claim, judged
+from trainers.reports.words import per_cent
 
 # Evenly in log(1 - beta_2), as beta_2 is chosen: from the paper's 0.8 to where nobody goes, and from 0.9 to 0.9999.
 RHO_BETAS = [float(beta_2) for beta_2 in 1 - np.geomspace(0.2, 1e-6, 301)]
@@ -41,9 +42,9 @@ def period_claim(gap_at: Callable[[float], float]) -> Claim:
         "The effective warmup periods of RAdam and of the two rules of thumb are nearly identical across all practical "
         "values of β₂.",
         "“nearly identical” (figure 3)",
-        f"{gap_at(0.999):.1%} apart at 0.999, at most {trained:.1%} from 0.98 to 0.999, and {gap_at(widest):.0%} at "
-        f"β₂ = {widest:.4g}, the widest from 0.9 to 0.9999",
-        f"at most {NEARLY:.0%} apart wherever the paper trains: β₂ from 0.98 to 0.999",
+        f"{per_cent(gap_at(0.999), 1)} apart at 0.999, at most {per_cent(trained, 1)} from 0.98 to 0.999, and "
+        f"{per_cent(gap_at(widest))} at β₂ = {widest:.4g}, the widest from 0.9 to 0.9999",
+        f"at most {per_cent(NEARLY)} apart wherever the paper trains: β₂ from 0.98 to 0.999",
         trained <= NEARLY,
     )
 

@@ -9,7 +9,7 @@ from trainers.reports.reading import Records, Sweep, Training, Trial
 from trainers.reports.tables import HEADINGS
 from trainers.sweeps.formats import value_text
 from trainers.sweeps.results import place
-from trainers.sweeps.table import METHOD
+from trainers.sweeps.table import METHOD, Row
 
 Points = list[tuple[float, float | None]]
 
@@ -17,9 +17,8 @@ Points = list[tuple[float, float | None]]
 def sweep_charts(name: str, sweep: Sweep) -> list[Chart]:
     """Training loss and objective over updates, for each cell of the table."""
     cells: dict[str, list[Trial]] = {}
-    for trial in sweep.trials:
-        label = ", ".join(f"{HEADINGS.get(key, key)} {value_text(value)}" for key, value in trial.row)
-        cells.setdefault(label, []).append(trial)
+    for trial in sorted(sweep.trials, key=lambda trial: [place(value) for _, value in trial.row]):
+        cells.setdefault(cell_label(trial.row), []).append(trial)
     order = list((sweep.grid or {}).get(METHOD, []))
     shown = [("loss", "training loss", 1.0), (sweep.objective.metric, sweep.objective.label, sweep.objective.factor)]
     charts = []
@@ -29,6 +28,17 @@ def sweep_charts(name: str, sweep: Sweep) -> list[Chart]:
             layout = {"xaxis": updates_axis("update"), "yaxis": axis(label)}
             charts.append(Chart(f"{name}-{number}", label[0].upper() + label[1:], layout, choices))
     return charts
+
+
+def best_cell(sweep: Sweep) -> str:
+    """The cell to be shown first."""
+    table = sweep.table()
+    best = table.best()
+    return cell_label(tuple(zip(table.row_names, best[0], strict=True))) if best else ""
+
+
+def cell_label(row: Row) -> str:
+    return ", ".join(f"{HEADINGS.get(name, name)} {value_text(value)}" for name, value in row)
 
 
 def _cell_lines(trials: Sequence[Trial], metric: str, factor: float, order: Sequence[str]) -> list[Trace]:

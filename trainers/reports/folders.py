@@ -2,10 +2,11 @@
 
 import dataclasses
 import datetime
+import itertools
 import json
 import os
 import pathlib
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping
 from typing import Any
 
 from trainers.engine.config import ConfigError, require
@@ -70,15 +71,24 @@ def find_folders(roots: Iterable[str]) -> list[Folder]:
         below = list(_below(path))
         require(below, "RUNS must be folders with runs in or below them: a config.json that a program here wrote", root)
         for folder in below:
-            found.setdefault(folder.path.resolve(), folder)
+            if folder.path.resolve() not in found:
+                names = {other.name for other in found.values()}
+                found[folder.path.resolve()] = dataclasses.replace(folder, name=_free(folder.name, path, names))
     return list(found.values())
+
+
+def _free(name: str, root: pathlib.Path, taken: Collection[str]) -> str:
+    """A name that no other folder has: two roots may have a folder of the same name each."""
+    longer = f"{root.resolve().name}/{name}"
+    numbered = (f"{longer} ({number})" for number in itertools.count(2))
+    return next(each for each in itertools.chain([name, longer], numbered) if each not in taken)
 
 
 def _below(root: pathlib.Path) -> Iterator[Folder]:
     for place, names, files in os.walk(root):
-        names[:] = sorted(name for name in names if name not in _INSIDE)
         path = pathlib.Path(place)
         document = _document(path / CONFIG) if CONFIG in files else None
+        names[:] = sorted(name for name in names if document is None or name not in _INSIDE)
         if document is not None:
             yield _folder(path, path.resolve().name if path == root else str(path.relative_to(root)), document)
 

@@ -58,7 +58,8 @@
   function drawAll() {
     for (const el of document.querySelectorAll("[data-chart]")) {
       const chart = data.charts[el.dataset.chart];
-      if (chart) draw(el, Object.values(chart.choices)[0], chart.layout);
+      const select = document.getElementById(`choice-${el.dataset.group}`);
+      if (chart) draw(el, select ? (chart.choices[select.value] ?? []) : Object.values(chart.choices)[0], chart.layout);
     }
     for (const select of document.querySelectorAll("select[data-group]")) {
       select.addEventListener("change", () => {

@@ -82,5 +82,5 @@ TABLES = {
         """),
     ),
 }
-SIMULATION = "25,000 parameters, 1000 iterations, beta_1 = 0.9, beta_2 = 0.999, epsilon = 0"
+SIMULATION = "25,000 parameters, 1,000 iterations, β₁ = 0.9, β₂ = 0.999, ε = 0"
 ANALYSIS = "EMNIST digits (240,000 images), 784-200-100-50-10, batches of 256, 10,000 iterations, all of them measured"

@@ -38,14 +38,14 @@ def training_section(number: int, run: Training) -> Section:
 
 def making_section(runs: Runs) -> Section:
     """A row for each folder: what it is, how it ended, and what of its config is its own."""
-    seconds = {sweep.folder.name: sweep.seconds for sweep in runs.sweeps}
+    seconds = {sweep.folder.path: sweep.seconds for sweep in runs.sweeps}
     rows = [
         [
             folder.name,
             folder.task,
             folder.state,
             folder.date,
-            _rounded(seconds.get(folder.name, folder.seconds)),
+            _rounded(seconds.get(folder.path, folder.seconds)),
             (folder.git_revision or "")[:12],
             listed(f"{key}={value}" for key, value in own_settings(folder, runs.folders).items()),
         ]

@@ -13,7 +13,7 @@ from trainers.reports.claims_updates import update_claims
 from trainers.reports.claims_warmups import warmup_claims
 from trainers.reports.reading import Runs
 from trainers.reports.run_sections import making_section, total, training_section
-from trainers.reports.sweep_sections import sweep_section
+from trainers.reports.sweep_sections import in_order, sweep_section
 from trainers.reports.tables import Shown, plain_table
 from trainers.reports.words import listed
 
@@ -24,7 +24,7 @@ def all_sections(runs: Runs) -> list[Section]:
         factors_section(),
         *(simulation_section(number, run) for number, run in enumerate(runs.simulations, 1)),
         *(analysis_section(number, run) for number, run in enumerate(runs.analyses, 1)),
-        *(sweep_section(number, sweep) for number, sweep in enumerate(runs.sweeps, 1)),
+        *(sweep_section(number, sweep) for number, sweep in enumerate(in_order(runs.sweeps), 1)),
         *(training_section(number, run) for number, run in enumerate(runs.trainings, 1)),
         making_section(runs),
     ]

@@ -1,14 +1,17 @@
 """The section of a sweep: its size, its table, the paper's beside it, learning curves, and what they say."""
 
+from collections.abc import Iterable
+
 from trainers.figures.look import VARIANTS
 from trainers.reports.blocks import Block, Charts, Points, Section, TableBlock, Text
-from trainers.reports.curves import sweep_charts
-from trainers.reports.paper import TABLES
+from trainers.reports.curves import best_cell, sweep_charts
+from trainers.reports.paper import METHODS, TABLES
 from trainers.reports.reading import Sweep
 from trainers.reports.tables import labelled, paper_table, sweep_table
 from trainers.reports.words import counted, duration, listed
 from trainers.sweeps.comparison import compare
 from trainers.sweeps.findings import NOTE, findings
+from trainers.sweeps.results import place
 from trainers.sweeps.summary import notes
 
 KNOWN = {"image_classification": "images", "language_modeling": "language", "machine_translation": "translation"}
@@ -29,12 +32,21 @@ HOW_TO_READ = (
 )
 
 
+PURPOSES = ("the methods compared", "first steps of RAdam", "with and without warmup")
+
+
 def purpose(sweep: Sweep) -> str:
     """What a sweep is for, by the methods that it compares."""
     methods = sweep.table().methods
     if any(method in VARIANTS for method in methods):
-        return "first steps of RAdam"
-    return "with and without warmup" if "none" in methods else "the methods compared"
+        return PURPOSES[1]
+    return PURPOSES[2] if "none" in methods else PURPOSES[0]
+
+
+def in_order(sweeps: Iterable[Sweep]) -> list[Sweep]:
+    """By what they are for, then by their tasks: first what the paper has tables of."""
+    tasks = list(TABLES)
+    return sorted(sweeps, key=lambda sweep: (PURPOSES.index(purpose(sweep)), place(sweep.task, tasks)))
 
 
 def sweep_section(number: int, sweep: Sweep) -> Section:
@@ -48,7 +60,7 @@ def sweep_section(number: int, sweep: Sweep) -> Section:
     blocks += _paper(number, sweep)
     charts = sweep_charts(name, sweep)
     if charts:
-        blocks.append(Charts(name, charts, HOW_TO_READ))
+        blocks.append(Charts(name, charts, HOW_TO_READ, best_cell(sweep)))
     if len(table.methods) > 1:
         blocks += [Points(findings(shown, compare(shown))), Text(NOTE)]
     title = f"{KNOWN.get(sweep.task, sweep.task)}, {purpose(sweep)}: {sweep.folder.name}"
@@ -87,6 +99,8 @@ def _unfinished(sweep: Sweep) -> list[Block]:
 
 
 def _paper(number: int, sweep: Sweep) -> list[Block]:
-    if sweep.task not in TABLES or any(method in VARIANTS for method in sweep.table().methods):
+    """The paper's table, beside a sweep that asks what it asks."""
+    compared = [method for method in sweep.table().methods if method in METHODS]
+    if sweep.task not in TABLES or len(compared) < 2:
         return []
     return [TableBlock(paper_table(f"paper_{sweep.task}_{number}", TABLES[sweep.task]))]

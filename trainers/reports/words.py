@@ -37,6 +37,14 @@ def number_text(value: Any) -> str:
     return f"{value:,}" if isinstance(value, int | float) else str(value)
 
 
+def per_cent(share: float, places: int = 0) -> str:
+    """
+    >>> per_cent(0.0338, 1)
+    '3.4 %'
+    """
+    return f"{100 * share:.{places}f} %"
+
+
 def without_places(value: Any) -> Any:
     """Where files lie on somebody's disk is nobody's business: of a path, its last name.
 
