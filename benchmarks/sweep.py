@@ -55,7 +55,8 @@ def our_way(folder, epochs, seeds, workers):
     """The same grid by `trainers.sweep`; returns the number of trials and their mean error."""
     flags = ["--flagfile=configs/embedded/sweep_digits.flags", "--noprogress", f"--output_dir={folder}/{workers}"]
     flags += [f"--epochs={epochs}", f"--evaluate_every={epochs}", f"--seeds={','.join(map(str, seeds))}"]
-    run(["trainers.sweep", *flags, "--decay=constant", f"--workers={workers}"])
+    flags += [f"--batch_size={BATCH}", "--decay=constant", f"--workers={workers}"]
+    run(["trainers.sweep", *flags])
     with (pathlib.Path(folder) / str(workers) / "results.csv").open() as file:
         errors = [float(row["val_error"]) for row in csv.DictReader(file)]
     return len(errors), statistics.mean(errors)
