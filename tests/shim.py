@@ -27,6 +27,7 @@ SMALLER = {  # a program that is not here cannot be on a page
     "trainers.language_modeling": STEPS,
     "trainers.machine_translation": (*STEPS, *TRANSLATION),
     "trainers.report": (),
+    "trainers.reproduce": ("--only=warmups",),
     "trainers.simulate": ("--iterations=50",),
     "trainers.sweep": GRID,
     "wine.py": STEPS,

@@ -90,6 +90,12 @@ def test_a_method_that_differs_is_told(task):
     assert "RAdam" in claim.measured
 
 
+def test_a_sure_difference_that_is_smaller_than_that_of_seeds_is_named_but_no_reason():
+    claim = claim_about("Image", noisy_sweep({**SAME, "radam": 0.1}, noise=0.001))
+    assert claim.verdict is YES
+    assert "Untuned linear - RAdam: -10 (p < 0.001)" in claim.measured
+
+
 def test_too_little_cannot_be_told():
     assert claim_about("Image", noisy_sweep(SAME, seeds=1)).verdict is UNKNOWN
     loud = claim_about("Image", noisy_sweep(SAME, seeds=2, rows=1, noise=15.0, seed=3))

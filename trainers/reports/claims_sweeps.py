@@ -17,7 +17,7 @@ FIRST_STEPS = ("radam", *VARIANTS)
 WARMUPS = tuple(name for name in STYLES if name != "none")
 ROOM = 0.2
 SAME = (
-    f"no pair with p < {LEVEL} (Holm); as many runs of each diverged; any difference that fits the seeds below "
+    "methods spread no farther than seeds; as many runs of each diverged; any difference that fits the seeds below "
     f"{per_cent(ROOM)} of the mean"
 )
 WORSE = f"without warmup worse than with each of them, p < {LEVEL} (Holm), or more runs diverged"
@@ -66,11 +66,14 @@ def sameness_claim(text: str, paper: str, sweep: Sweep, methods: Sequence[str]) 
 
 
 def _sameness(table: Table, comparison: Comparison) -> Verdict:
-    if any(_significant(each) for each in comparison.overall):
-        return Verdict.NO
-    untested = any(_is_untested(each) for each in comparison.overall)
+    """By the spread, not by p values: runs of one seed share so much that a pair can differ by a hair, and surely."""
+    spread = comparison.spread
+    if spread is None or any(_is_untested(each) for each in comparison.overall):
+        return Verdict.UNKNOWN
+    if spread.methods > spread.seeds:
+        return Verdict.NO if any(_significant(each) for each in comparison.overall) else Verdict.UNKNOWN
     unequal = len(set(_diverged(table).values())) > 1
-    return Verdict.UNKNOWN if untested or unequal or _room(comparison) > ROOM * _mean(table) else Verdict.YES
+    return Verdict.UNKNOWN if unequal or _room(comparison) > ROOM * _mean(table) else Verdict.YES
 
 
 def _room(comparison: Comparison) -> float:
