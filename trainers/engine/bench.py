@@ -10,7 +10,7 @@ from trainers.engine.data import Feed
 from trainers.engine.devices import check_divisible, make_strategy, prepare_devices, worker_of
 from trainers.engine.optimizers import make_optimizer
 from trainers.engine.plan import Plan
-from trainers.engine.step import Stepper
+from trainers.engine.step import Stepper, as_written
 from trainers.engine.task import Task
 
 
@@ -58,7 +58,7 @@ class Bench:
         return make_optimizer(self.config, self.plan.steps_per_epoch, self.plan.total_steps)
 
     def _distributed(self, make: Any, feed: Feed) -> Any:
-        return self.strategy.distribute_datasets_from_function(lambda _: make(feed))
+        return self.strategy.distribute_datasets_from_function(as_written(lambda _: make(feed)))
 
     def _feed(self, start: int, training: bool) -> Feed:
         count, worker = worker_of(self.config)

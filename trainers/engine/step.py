@@ -12,6 +12,10 @@ from trainers.engine.task import Task
 # Float16 skips a step whose gradients overflow, and its loss may overflow too; this many in a row are no accident.
 PATIENCE = {"float32": 1, "mixed_bfloat16": 1, "mixed_float16": 30}
 
+# As in Keras' own train step: functions of data and of a replica are traced as they are written. AutoGraph, which finds
+# no loops or branches in them to convert, would take a second to look for some.
+as_written = tf.autograph.experimental.do_not_convert
+
 
 class Stepper:
     """Runs train and validation steps of one model under one strategy."""
@@ -71,6 +75,7 @@ class Stepper:
         self.strategy.run(self._apply_sums, args=(assumed / weight,))
         return loss * (assumed / weight), weight
 
+    @as_written
     def _whole_batch(self, batch: Any) -> tuple[Any, Any]:
         inputs, targets, weights = batch
         weight = self._over_replicas(tf.reduce_sum(weights))
@@ -78,6 +83,7 @@ class Stepper:
         self.optimizer.apply(gradients, self.model.trainable_variables)
         return self._over_replicas(loss), weight
 
+    @as_written
     def _one_micro_batch(self, batch: Any, index: Any, assumed: Any) -> tuple[Any, Any, Any]:
         """Adds the gradients of one micro-batch to the sums of this replica.
 
@@ -93,6 +99,7 @@ class Stepper:
             total.assign_add(tf.convert_to_tensor(gradient))
         return self._over_replicas(loss), weight, assumed
 
+    @as_written
     def _apply_sums(self, correction: Any) -> None:
         """Updates with the sums, corrected for the weight that was assumed."""
         gradients = [total * tf.cast(correction, total.dtype) for total in self._sums]
@@ -110,6 +117,7 @@ class Stepper:
     def _accumulated_variables(self) -> list[Any]:
         return self.model.trainable_variables if self.config.accumulate > 1 else []
 
+    @as_written
     def _replica_metrics(self, batch: Any) -> dict[str, Any]:
         inputs, targets, weights = batch
         outputs = self.model(inputs, training=False)
