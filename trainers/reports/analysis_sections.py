@@ -20,6 +20,8 @@ PANELS = (
     ("moment_correlation", "Correlation of |m| and √v", "correlation"),
     ("update_", "Update sizes", "|update| / α"),
 )
+# Plotly itself would write 5 for 0.5.
+NOISE_TICKS = {"tickvals": [0.1, 0.2, 0.5, 1, 2, 5, 10, 20, 50], "tickformat": "~g"}
 
 
 def factors_section() -> Section:
@@ -141,7 +143,7 @@ def _panel(name: str, run: Measured, prefix: str, title: str, label: str) -> Cha
         traces += band("25 to 75 %", t, series[f"{prefix}q25"], series[f"{prefix}q75"], 0.2)
     traces.append(plain_line("median", t, series[prefix if prefix in series else f"{prefix}median"]))
     noise = prefix == PANELS[0][0]
-    scale = {"log": True, "dtick": "D2"} if noise else {"rangemode": "tozero"}
+    scale = {"log": True, "tickmode": "array", **NOISE_TICKS} if noise else {"rangemode": "tozero"}
     layout: dict[str, Any] = {"xaxis": updates_axis("iteration", log=True), "yaxis": axis(label, **scale)}
     if noise:  # where mean and standard deviation are equal
         layout["shapes"] = [
