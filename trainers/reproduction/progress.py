@@ -8,7 +8,18 @@ from tqdm import tqdm
 
 from trainers.reproduction.steps import Step
 
-LAYOUT = "{desc} |{bar:20}| about {remaining} left"
+LAYOUT = "about {left} left |{bar:10}| {place}"  # what is cut off on a narrow terminal is the end
+TRUSTED = 60  # seconds: until about that much is done, the pace is rather taken to be the known one
+
+
+class _Bar(tqdm):
+    """A bar whose layout has two more fields."""
+
+    left, place = "", ""
+
+    @property
+    def format_dict(self) -> dict[str, Any]:
+        return {**super().format_dict, "left": self.left, "place": self.place}
 
 
 class Progress:
@@ -21,12 +32,12 @@ class Progress:
     """
 
     def __init__(self, steps: Sequence[Step], finished: Sequence[Step], terminal: bool | None = None) -> None:
-        self.steps, self._before = list(steps), sum(step.seconds for step in finished)
-        total = sum(step.seconds for step in steps)
-        # No smoothing: the pace is that of all steps so far, since some are estimated better than others.
+        self.steps = list(steps)
+        self._total = sum(step.seconds for step in steps)
+        self._found = self._before = sum(step.seconds for step in finished)
         hidden = None if terminal is None else not terminal
-        self._bar = tqdm(total=total, initial=self._before, bar_format=LAYOUT, smoothing=0, disable=hidden)
-        self._began = time.monotonic()
+        self._bar = _Bar(total=self._total, initial=self._before, bar_format=LAYOUT, disable=hidden)
+        self._opened = self._began = time.monotonic()
 
     def __enter__(self) -> "Progress":
         return self
@@ -36,9 +47,11 @@ class Progress:
 
     def show(self, step: Step, done: tuple[int, int, str] | None) -> None:
         """The step that is running, and how far it is."""
-        detail = f": {done[0]} of {done[1]} {done[2]}" if done else ""
-        self._bar.set_description_str(f"{self._place(step)}{detail}", refresh=False)
-        self._bar.n = self._before + (step.seconds * done[0] / done[1] if done else 0)
+        known = self._before + (step.seconds * done[0] / done[1] if done else 0)
+        pace = (time.monotonic() - self._opened + TRUSTED) / (known - self._found + TRUSTED)
+        self._bar.left = tqdm.format_interval((self._total - known) * pace)
+        self._bar.place = self._place(step) + (f": {done[0]} of {done[1]} {done[2]}" if done else "")
+        self._bar.n = known
         self._bar.refresh()
 
     def begin(self, step: Step) -> None:
