@@ -11,6 +11,8 @@ PYTHON ?= python3
 BACKENDS = tensorflow jax torch
 VENV = .venv/bin/python
 ADDONS = .venv-addons/bin/python
+# Slow tests whose processes need one core each, and little memory.
+LIGHT = tests/test_commands.py tests/trainers/test_reproduce.py
 PIP = -m pip --quiet --disable-pip-version-check install
 
 .PHONY: reproduce test test-addons test-slow test-wheel lint bench figures clean
@@ -27,7 +29,8 @@ test-addons: .venv/done .venv-addons/done
 	$(VENV) -m pytest -q -m addons
 
 test-slow: .venv/done
-	$(VENV) -m pytest -q -m slow
+	$(VENV) -m pytest -q -m slow -n 2 $(LIGHT)
+	$(VENV) -m pytest -q -m slow $(addprefix --ignore=,$(LIGHT))
 
 test-wheel: .venv/done
 	rm -rf build dist
