@@ -33,9 +33,9 @@ def draw_warmups(config: WarmupConfig) -> str:
         raise ConfigError(str(error)) from error
     folder = RunFolder(config, "effective_warmup")
     folder.open()
-    draw_factors(folder.path, config.beta_2, config.updates)
-    draw_effective_periods(folder.path)
-    folder.status("done")
+    with folder.telling_the_end():
+        draw_factors(folder.path, config.beta_2, config.updates)
+        draw_effective_periods(folder.path)
     lines = [f"{STYLES[name].label:<22}{period:12.4f} updates" for name, period in periods.items()]
     written = f"written: {folder.path}/factors and effective_warmup, .csv, .svg, .png"
     return "\n".join([f"effective warmup at beta_2 = {config.beta_2:g}", *lines, written])

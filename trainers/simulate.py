@@ -37,8 +37,8 @@ def simulate(config: SimulationConfig) -> str:
     except ValueError as error:  # the library's own words
         raise ConfigError(str(error)) from error
     folder.open()
-    draw_magnitudes(folder.path, magnitudes, config.warmup)
-    folder.status("done")
+    with folder.telling_the_end():
+        draw_magnitudes(folder.path, magnitudes, config.warmup)
     return "\n".join([*_findings(magnitudes), f"written: {folder.path}/update_magnitudes.csv, .svg, .png"])
 
 

@@ -11,11 +11,10 @@ from trainers.reports.folders import Folder
 from trainers.reports.objectives import OBJECTIVES, Objective
 from trainers.reports.reading import Measured, Sweep
 from trainers.simulate import SimulationConfig, simulate
+from trainers.sweeps.cells import METHODS, Cell, method_flags
 from trainers.sweeps.results import Result
-from trainers.sweeps.space import Cell
 
-METHODS = ["untuned_exponential", "untuned_linear", "radam"]
-GRID = {"learning_rate": [1e-3, 1e-2], "beta_2": [0.999], "warmup": METHODS, "seed": [1, 2, 3]}
+GRID = {"learning_rate": [1e-3, 1e-2], "beta_2": [0.999], "warmup": list(METHODS), "seed": [1, 2, 3]}
 
 
 def write_run(folder, task="image_classification", status="done", records=(), results=None, **config):
@@ -57,11 +56,16 @@ def write_sweep(folder, value, grid=GRID, task="image_classification", status="d
     for point in points(grid):
         trial = folder / "trials" / Cell(**point).name
         objective = value(**point)
-        write_run(trial, task, records=training_records(objective or 0.5, metric), **point)
+        write_run(trial, task, records=training_records(objective or 0.5, metric), **flags_of(point))
         if objective is not None:
             result = Result.measured(trial.name, point, objective, {metric: objective}, 2.0)
             (trial / "result.json").write_text(result.to_json())
     return folder
+
+
+def flags_of(point):
+    """A point of a grid as the config of its run has it: RAdam with other first steps is two flags."""
+    return point | {"first_steps": "momentum"} | method_flags(point["warmup"])
 
 
 def same(learning_rate, beta_2, warmup, seed):

@@ -17,10 +17,9 @@ from trainers.reports.page import make_page
 from trainers.reports.palette import NIGHT, PAPER, at_night, contrast
 from trainers.reports.paper import TABLES
 from trainers.reports.program import write_report
-from trainers.reports.reading import FIELDS, read_runs
+from trainers.reports.reading import read_runs
 from trainers.reports.tables import paper_table, safe_records
-from trainers.sweeps import oracles
-from trainers.sweeps.space import FIRST_STEPS_OF
+from trainers.sweeps.cells import FIRST_STEPS_OF
 from trainers.tasks import TASKS
 
 HOSTILE = "<img src=x onerror=alert(1)></script><!--"
@@ -166,6 +165,12 @@ def test_runs_that_diverged_or_failed_are_counted(tmp_path):
     assert "(2 of 3; 1 diverged)" in text
 
 
+def test_a_run_under_way_is_told_by_its_config(tmp_path):
+    methods = ["radam", "radam_nothing", "none"]
+    folder = reports.write_sweep(tmp_path / "sweep", lambda **_: None, {**reports.GRID, "warmup": methods})
+    assert {trial.method for trial in read_runs([str(folder)]).sweeps[0].trials} == set(methods)
+
+
 def test_a_folder_that_has_only_begun_is_listed(tmp_path):
     reports.write_run(tmp_path / "runs/simulation", "simulate", status="running", warmup="none")
     reports.write_run(tmp_path / "runs/analysis", "gradient_analysis", status="running")
@@ -175,11 +180,10 @@ def test_a_folder_that_has_only_begun_is_listed(tmp_path):
     assert page.text.count("running, or killed before its end") >= 4
 
 
-def test_objectives_and_fields_are_those_of_the_tasks():
+def test_objectives_are_those_of_the_tasks():
     assert set(OBJECTIVES) == set(TASKS) == set(TABLES)
     for name, task in TASKS.items():
         assert (OBJECTIVES[name].metric, OBJECTIVES[name].direction) == (f"val_{task.objective}", task.direction)
-    assert FIELDS == oracles.FIELDS
 
 
 def test_every_rule_for_the_first_steps_has_a_look_of_its_own():

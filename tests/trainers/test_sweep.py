@@ -14,8 +14,9 @@ from trainers.engine.config import ConfigError, make_config, parse_arguments
 from trainers.engine.run import train
 from trainers.sweep import named_task
 from trainers.sweeps import tuner
+from trainers.sweeps.cells import Cell
 from trainers.sweeps.reuse import Benches
-from trainers.sweeps.space import Cell, grid, sweep_config_class, trial_config
+from trainers.sweeps.space import grid, sweep_config_class, trial_config
 from trainers.sweeps.sweep import read_results, sweep
 from trainers.tasks import TASKS
 

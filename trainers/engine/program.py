@@ -5,13 +5,16 @@ import functools
 import os
 import sys
 from collections.abc import Callable, Sequence
-from typing import Any, NoReturn
+from typing import TYPE_CHECKING, Any, NoReturn
 
 import keras
 from absl import app, flags, logging
 
 from trainers.engine.config import Config, ConfigError, Flags, Settings, define_flags, read_flags
 from trainers.engine.errors import DataError, DivergedError
+
+if TYPE_CHECKING:
+    from trainers.engine.task import Task  # brings TensorFlow, which not every program needs
 
 BAD_INPUT, DIVERGED, STOPPED = 2, 3, 130
 
@@ -27,14 +30,14 @@ def run_program(config_class: type[Flags], work: Callable[[Any], str]) -> None:
     app.run(lambda arguments: _leave(_exit_code(config_class, work, arguments[1:])), flags_parser=_parse)
 
 
-def run_task(task: Any) -> None:
+def run_task(task: "Task") -> None:
     """The program that trains a task."""
     run_program(task.config_class, functools.partial(train_task, task))
 
 
-def train_task(task: Any, config: Config) -> str:
+def train_task(task: "Task", config: Config) -> str:
     """Trains, and returns the results in a line."""
-    from trainers.engine.run import train  # brings TensorFlow, which not every program needs
+    from trainers.engine.run import train  # brings TensorFlow too
 
     return ", ".join(f"{name} {readable(value)}" for name, value in train(task, config).items())
 

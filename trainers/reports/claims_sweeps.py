@@ -4,10 +4,11 @@ from collections.abc import Iterable, Sequence
 
 from trainers.figures.look import STYLES, VARIANTS
 from trainers.reports.claims import Claim, Verdict, not_measured
-from trainers.reports.paper import METHODS, TABLES
+from trainers.reports.paper import TABLES
 from trainers.reports.reading import Sweep
 from trainers.reports.tables import labelled
 from trainers.reports.words import per_cent
+from trainers.sweeps.cells import METHODS
 from trainers.sweeps.comparison import Comparison, Overall, compare
 from trainers.sweeps.findings import LEVEL, pair_text
 from trainers.sweeps.formats import decimals, fixed, p_text, signed

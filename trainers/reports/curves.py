@@ -7,6 +7,7 @@ from typing import Any
 from trainers.reports.charts import Chart, Trace, axis, line, plain_line, thin_line, thinned, updates_axis
 from trainers.reports.reading import Records, Sweep, Training, Trial
 from trainers.reports.tables import HEADINGS
+from trainers.reports.words import capitalised
 from trainers.sweeps.formats import value_text
 from trainers.sweeps.results import place
 from trainers.sweeps.table import METHOD, Row
@@ -26,7 +27,7 @@ def sweep_charts(name: str, sweep: Sweep) -> list[Chart]:
         choices = {cell: _cell_lines(trials, metric, factor, order) for cell, trials in cells.items()}
         if any(len(trace["x"]) > 1 for traces in choices.values() for trace in traces):  # else the table has it all
             layout = {"xaxis": updates_axis("update"), "yaxis": axis(label)}
-            charts.append(Chart(f"{name}-{number}", label[0].upper() + label[1:], layout, choices))
+            charts.append(Chart(f"{name}-{number}", capitalised(label), layout, choices))
     return charts
 
 
@@ -88,7 +89,7 @@ def training_charts(name: str, run: Training) -> list[Chart]:
             label = "learning rate, as applied" if metric == "learning_rate" else metric.replace("val_", "validation ")
             layout = {"xaxis": updates_axis("update"), "yaxis": axis(label), "showlegend": False}
             trace = plain_line(label, *_columns(curve), **_marks(curve))
-            charts.append(Chart(f"{name}-{number}", label[0].upper() + label[1:], layout, {"": [trace]}))
+            charts.append(Chart(f"{name}-{number}", capitalised(label), layout, {"": [trace]}))
     return charts
 
 

@@ -3,12 +3,11 @@
 import dataclasses
 
 AUTHORS = "Ma and Yarats, On the Adequacy of Untuned Warmup for Adaptive Optimization (AAAI 2021)"
-METHODS = ("untuned_exponential", "untuned_linear", "radam")  # the columns of its tables
 
 
 @dataclasses.dataclass(frozen=True)
 class PaperTable:
-    """Mean and standard deviation over seeds for each learning rate and beta_2, and each of `METHODS`."""
+    """Mean and standard deviation over seeds for each learning rate and beta_2, and each method of `sweeps.cells`."""
 
     title: str
     scale: str

@@ -13,10 +13,10 @@ from trainers.engine.config import ConfigError
 from trainers.engine.reading import read_records
 from trainers.reports.folders import SWEEP_OF, Folder, find_folders
 from trainers.reports.objectives import Objective, objective_of
+from trainers.sweeps.cells import FIELDS, method_flags
 from trainers.sweeps.results import TRIALS, Grid, Result, read_results
 from trainers.sweeps.table import METHOD, SEED, Row, Table, tabulate
 
-FIELDS = ("learning_rate", "beta_2", METHOD, SEED)  # as in `trainers.sweeps.oracles`, which brings TensorFlow
 SIMULATION, ANALYSIS, WARMUPS = "simulate", "gradient_analysis", "effective_warmup"  # tasks that are no training
 
 Records = Sequence[Mapping[str, Any]]
@@ -149,7 +149,7 @@ def read_sweep(folder: Folder) -> Sweep:
 
 
 def _trial(path: pathlib.Path, sweep: Folder, results: Iterable[Result]) -> Trial:
-    """Its hyperparameters stand in its result, or, before it has one, in its config and its folder's name."""
+    """Its hyperparameters stand in its result, or, before it has one, in its config."""
     result = next((each for each in results if each.trial == path.parent.name), None)
     values = dict(result.values) if result else _planned_values(path, sweep)
     row = tuple((name, value) for name, value in values.items() if name not in (METHOD, SEED))
@@ -159,9 +159,10 @@ def _trial(path: pathlib.Path, sweep: Folder, results: Iterable[Result]) -> Tria
 
 def _planned_values(path: pathlib.Path, sweep: Folder) -> dict[str, Any]:
     config = json.loads(path.read_text())["config"]
-    # In a run's config, RAdam with other first steps is two flags.
-    methods = [name for name in sweep.config.get("warmups", []) if f"_{name}_seed-" in path.parent.name]
-    return {name: config.get(name) for name in FIELDS} | {METHOD: methods[0] if methods else config.get(METHOD)}
+    fitting = [name for name in sweep.config.get("warmups", []) if method_flags(name).items() <= config.items()]
+    # `radam` fits a run of `radam_nothing` too, which has one flag more.
+    method = max(fitting, key=lambda name: len(method_flags(name)), default=config.get(METHOD))
+    return {name: config.get(name) for name in FIELDS} | {METHOD: method}
 
 
 def _in_units(result: Result, objective: Objective) -> Result:

@@ -9,7 +9,7 @@ from trainers.reports.curves import training_charts
 from trainers.reports.folders import Folder
 from trainers.reports.reading import Runs, Training
 from trainers.reports.tables import plain_table
-from trainers.reports.words import duration, listed, without_places
+from trainers.reports.words import duration, without_places
 
 # What differs between any two runs and says nothing about them.
 _PLACES = ("output_dir",)
@@ -18,7 +18,7 @@ _PLACES = ("output_dir",)
 def training_section(number: int, run: Training) -> Section:
     config, name = run.folder.config, f"run-{number}"
     warmup = config.get("warmup") or "the default warmup"
-    what = listed(str(config[key]) for key in ("dataset", "model") if config.get(key))
+    what = ", ".join(str(config[key]) for key in ("dataset", "model") if config.get(key))
     last = run.records[-1]
     blocks: list[Block] = [
         Text(
@@ -47,7 +47,7 @@ def making_section(runs: Runs) -> Section:
             folder.date,
             _rounded(seconds.get(folder.path, folder.seconds)),
             (folder.git_revision or "")[:12],
-            listed(f"{key}={value}" for key, value in own_settings(folder, runs.folders).items()),
+            ", ".join(f"{key}={value}" for key, value in own_settings(folder, runs.folders).items()),
         ]
         for folder in runs.folders
     ]

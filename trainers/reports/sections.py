@@ -15,7 +15,6 @@ from trainers.reports.reading import Runs
 from trainers.reports.run_sections import making_section, total, training_section
 from trainers.reports.sweep_sections import in_order, sweep_section
 from trainers.reports.tables import Shown, plain_table
-from trainers.reports.words import listed
 
 
 def all_sections(runs: Runs) -> list[Section]:
@@ -67,10 +66,8 @@ def _machines(runs: Runs) -> str:
     days = sorted({folder.date for folder in runs.folders})
     when = days[0] if days[0] == days[-1] else f"{days[0]} to {days[-1]}"
     today = datetime.datetime.now(datetime.UTC).date().isoformat()
-    where = listed(machines, "; ") or f"not recorded; this page was made on {_machine(this_machine())}"
-    return (
-        f"Runs of {when}. Machine: {where}. Versions: {listed(versions, '; ') or 'not recorded'}. Page made on {today}."
-    )
+    where = "; ".join(machines) or f"not recorded; this page was made on {_machine(this_machine())}"
+    return f"Runs of {when}. Machine: {where}. Versions: {'; '.join(versions) or 'not recorded'}. Page made on {today}."
 
 
 def _machine(machine: Any) -> str:
@@ -78,4 +75,4 @@ def _machine(machine: Any) -> str:
 
 
 def _versions(versions: Any) -> str:
-    return listed(f"{name} {version}" for name, version in versions.items())
+    return ", ".join(f"{name} {version}" for name, version in versions.items())

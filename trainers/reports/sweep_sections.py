@@ -5,12 +5,14 @@ from collections.abc import Iterable
 from trainers.figures.look import VARIANTS
 from trainers.reports.blocks import Block, Charts, Points, Section, TableBlock, Text
 from trainers.reports.curves import best_cell, sweep_charts
-from trainers.reports.paper import METHODS, TABLES
+from trainers.reports.paper import TABLES
 from trainers.reports.reading import Sweep
 from trainers.reports.tables import labelled, paper_table, sweep_table
-from trainers.reports.words import counted, duration, listed
+from trainers.reports.words import capitalised, duration
+from trainers.sweeps.cells import METHODS
 from trainers.sweeps.comparison import compare
 from trainers.sweeps.findings import NOTE, findings
+from trainers.sweeps.formats import counted
 from trainers.sweeps.results import place
 from trainers.sweeps.summary import notes
 
@@ -53,7 +55,7 @@ def sweep_section(number: int, sweep: Sweep) -> Section:
     name = f"sweep-{number}"
     table = sweep.table()
     blocks: list[Block] = [Text(scale(sweep)), *_unfinished(sweep)]
-    caption = f"{sweep.objective.label[0].upper()}{sweep.objective.label[1:]}, measured here"
+    caption = f"{capitalised(sweep.objective.label)}, measured here"
     blocks.append(TableBlock(sweep_table(f"sweep_{number}", caption, table)))
     shown = labelled(table)
     blocks.append(Points(notes(shown)))
@@ -70,12 +72,12 @@ def sweep_section(number: int, sweep: Sweep) -> Section:
 def scale(sweep: Sweep) -> str:
     """How large this is, and how large what the paper did."""
     config = sweep.folder.config
-    what = listed(str(config[name]) for name in ("dataset", "model") if config.get(name))
+    what = ", ".join(str(config[name]) for name in ("dataset", "model") if config.get(name))
     left_out = "epochs" if config.get("steps") else ""  # which then does not count
-    sizes = listed(SIZES[name].format(config[name]) for name in SIZES if config.get(name) and name != left_out)
+    sizes = ", ".join(SIZES[name].format(config[name]) for name in SIZES if config.get(name) and name != left_out)
     table = sweep.table()
     sides = {"cell": table.rows, "method": table.methods, "seed": table.seeds}
-    grid = listed((counted(len(values), name) for name, values in sides.items()), " x ")
+    grid = " x ".join(counted(len(values), name) for name, values in sides.items())
     here = f"Here: {what or sweep.task}; {sizes or 'sizes not known'}; {grid}, {counted(len(sweep.results), 'run')}"
     text = f"{here} in {duration(sweep.seconds)} of training."
     if sweep.task in TABLES:
@@ -95,7 +97,7 @@ def _unfinished(sweep: Sweep) -> list[Block]:
         count = sum(result.status == status for result in sweep.results)
         if count:
             said.append(f"{counted(count, 'run')} {status}")
-    return [Text(f"Not all of it: {listed(said, '; ')}.", warns=True)] if said else []
+    return [Text(f"Not all of it: {'; '.join(said)}.", warns=True)] if said else []
 
 
 def _paper(number: int, sweep: Sweep) -> list[Block]:

@@ -9,7 +9,8 @@ from collections.abc import Iterable, Sequence
 from typing import Any
 
 from trainers.figures.look import style_of
-from trainers.reports.paper import METHODS, PaperTable
+from trainers.reports.paper import PaperTable
+from trainers.sweeps.cells import METHODS
 from trainers.sweeps.formats import value_text
 from trainers.sweeps.summary import cell_lines, summary_csv
 from trainers.sweeps.table import Table

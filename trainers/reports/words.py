@@ -1,19 +1,15 @@
-"""Small words of the page: counts, lists, durations, paths."""
+"""Small words of the page: durations, numbers, paths."""
 
-from collections.abc import Iterable
 from typing import Any
 
 
-def counted(number: int, noun: str) -> str:
-    """
-    >>> counted(1, "run"), counted(1200, "run")
-    ('1 run', '1,200 runs')
-    """
-    return f"{number:,} {noun}" if number == 1 else f"{number:,} {noun}s"
+def capitalised(text: str) -> str:
+    """Unlike `str.capitalize` it leaves the rest as it is.
 
-
-def listed(parts: Iterable[str], separator: str = ", ") -> str:
-    return separator.join(parts)
+    >>> capitalised("validation BLEU")
+    'Validation BLEU'
+    """
+    return text[:1].upper() + text[1:]
 
 
 def duration(seconds: float | None) -> str:

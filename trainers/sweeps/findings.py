@@ -1,7 +1,7 @@
 """A comparison of warmups in plain words."""
 
 from trainers.sweeps.comparison import Comparison, Overall, Pair
-from trainers.sweeps.formats import NOTHING, decimals, fixed, p_text, signed, significant, value_text
+from trainers.sweeps.formats import NOTHING, counted, decimals, fixed, p_text, signed, significant, value_text
 from trainers.sweeps.statistics import Difference, TTest
 from trainers.sweeps.table import Table
 
@@ -54,7 +54,7 @@ def _spreads(comparison: Comparison) -> str:
     rows = sum(each is not None for each in comparison.row_spreads.values())
     text = (
         f"Standard deviation between methods {fixed(spread.methods, places)}, between seeds "
-        f"{fixed(spread.seeds, places)} (over {_count(rows, 'row')})"
+        f"{fixed(spread.seeds, places)} (over {counted(rows, 'row')})"
     )
     if not spread.seeds:
         return f"{text}."
@@ -66,7 +66,7 @@ def _spreads(comparison: Comparison) -> str:
 
 def _verdict(table: Table, comparison: Comparison, overall: Overall) -> str:
     name, difference = pair_text(overall.pair), overall.difference
-    basis = f"{_count(difference.n, 'seed')}, {overall.rows} of {_count(len(table.rows), 'row')}"
+    basis = f"{counted(difference.n, 'seed')}, {overall.rows} of {counted(len(table.rows), 'row')}"
     if difference.n == 0:
         return f"{name}: nothing to compare, there is no row in which both have every seed."
     if difference.n == 1:
@@ -94,7 +94,7 @@ def _meaning(overall: Overall, test: TTest, adjusted_p: float, direction: str) -
 def _row_difference(difference: Difference, seeds: int) -> str:
     if difference.n == 0:
         return NOTHING
-    fewer = f" ({_count(difference.n, 'seed')})" if difference.n < seeds else ""
+    fewer = f" ({counted(difference.n, 'seed')})" if difference.n < seeds else ""
     return _difference(difference) + fewer
 
 
@@ -108,7 +108,3 @@ def _difference(difference: Difference) -> str:
     if difference.n == 1:
         return mean
     return f"{mean} for every seed alike, no p value" if difference.mean else "equal for every seed, no p value"
-
-
-def _count(number: int, noun: str) -> str:
-    return f"{number} {noun}" if number == 1 else f"{number} {noun}s"

@@ -59,3 +59,11 @@ def p_text(p: float) -> str:
     ['p < 0.001', 'p = 0.012', 'p = 0.05', 'p = 0.55', 'p = 1']
     """
     return "p < 0.001" if p < 0.001 else f"p = {p:.2g}"
+
+
+def counted(number: int, noun: str) -> str:
+    """
+    >>> counted(1, "run"), counted(1200, "run")
+    ('1 run', '1,200 runs')
+    """
+    return f"{number:,} {noun}" if number == 1 else f"{number:,} {noun}s"

@@ -8,9 +8,8 @@ import keras_tuner
 from keras_tuner.engine.trial import TrialStatus
 from keras_tuner.oracles import BayesianOptimizationOracle, HyperbandOracle, RandomSearchOracle
 
-from trainers.sweeps.space import Cell, SweepSettings, grid
-
-FIELDS = tuple(field.name for field in dataclasses.fields(Cell))
+from trainers.sweeps.cells import FIELDS, Cell
+from trainers.sweeps.space import SweepSettings, grid
 
 
 class GridOracle(keras_tuner.Oracle):

@@ -5,17 +5,13 @@ import itertools
 import math
 from typing import Any
 
-from tfwarmup import FIRST_STEPS, WARMUPS
 from trainers.engine.config import Config, Settings, make_config, option, require
 from trainers.engine.task import Task
+from trainers.sweeps.cells import FIRST_STEPS_OF, METHODS, UNTUNED, Cell, method_flags
 from trainers.tasks import TASKS
 
 DEFAULT_TASK = "image_classification"
 SEARCHES = ("grid", "random", "bayesian", "hyperband")
-METHODS = ("untuned_exponential", "untuned_linear", "radam")  # the paper's
-UNTUNED = tuple(name for name, rule in WARMUPS.items() if rule.argument != "period")
-# The paper's ablation: RAdam with something else in the place of its momentum steps.
-FIRST_STEPS_OF = {f"radam_{rule}": rule for rule in FIRST_STEPS if rule != "momentum"}
 
 
 @dataclasses.dataclass(frozen=True)
@@ -56,25 +52,6 @@ def sweep_config_class(task: Task) -> type[Any]:
     return dataclasses.make_dataclass(name, fields, bases=bases, frozen=True)
 
 
-@dataclasses.dataclass(frozen=True)
-class Cell:
-    """The hyperparameters of one run."""
-
-    learning_rate: float
-    beta_2: float
-    warmup: str
-    seed: int
-
-    @property
-    def name(self) -> str:
-        """The name of its folder: different for different cells.
-
-        >>> Cell(1e-3, 0.99, "radam", 2).name
-        'rate-0.001_beta-0.99_radam_seed-2'
-        """
-        return f"rate-{self.learning_rate!r}_beta-{self.beta_2!r}_{self.warmup}_seed-{self.seed}"
-
-
 def grid(settings: SweepSettings) -> list[Cell]:
     """All cells. Seeds change slowest: a sweep that is stopped has whole tables of fewer seeds."""
     products = itertools.product(settings.seeds, settings.learning_rates, settings.beta_2s, settings.warmups)
@@ -86,12 +63,11 @@ def trial_config(settings: Any, cell: Cell, folder: str, **others: Any) -> Confi
     task = TASKS[settings.task]
     fields = {field.name for field in dataclasses.fields(task.config_class)}
     values = {name: getattr(settings, name) for name in fields}
-    values |= {**dataclasses.asdict(cell), **_flags(cell.warmup), "output_dir": folder, "progress": False, **others}
+    values |= {
+        **dataclasses.asdict(cell),
+        **method_flags(cell.warmup),
+        "output_dir": folder,
+        "progress": False,
+        **others,
+    }
     return make_config(task.config_class, values)
-
-
-def _flags(method: str) -> dict[str, str]:
-    """What a method of a sweep is called among the flags of a run."""
-    if method in FIRST_STEPS_OF:
-        return {"warmup": "radam", "first_steps": FIRST_STEPS_OF[method]}
-    return {"warmup": method}

@@ -10,7 +10,8 @@ from tqdm import tqdm
 from trainers.engine.records import RunFolder
 from trainers.engine.task import Task
 from trainers.sweeps import workers
-from trainers.sweeps.oracles import FIELDS, make_oracle
+from trainers.sweeps.cells import FIELDS
+from trainers.sweeps.oracles import make_oracle
 from trainers.sweeps.results import Result, finished_trials, read_result, read_results, results_csv
 from trainers.sweeps.space import grid, trial_config
 from trainers.sweeps.summary import summary_csv, summary_markdown, summary_text

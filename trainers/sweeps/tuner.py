@@ -17,10 +17,10 @@ from trainers.engine.config import Config
 from trainers.engine.errors import DivergedError
 from trainers.engine.run import train
 from trainers.engine.task import Task
-from trainers.sweeps.oracles import FIELDS
+from trainers.sweeps.cells import FIELDS, Cell
 from trainers.sweeps.results import RESULT, TRIALS, Result, read_result
 from trainers.sweeps.reuse import Benches
-from trainers.sweeps.space import Cell, trial_config
+from trainers.sweeps.space import trial_config
 from trainers.tasks import TASKS
 
 EPOCHS = "tuner/epochs"  # where Hyperband says how long a trial may be

@@ -17,11 +17,10 @@ from keras_tuner.src import protos
 from keras_tuner.src.distribute import oracle_chief
 
 from trainers.engine.config import ConfigError
-from trainers.engine.processes import fork
+from trainers.engine.processes import POLL_SECONDS, fork
 
 LOOPBACK, CHIEF = "127.0.0.1", "chief"
 TUNER_ID, ADDRESS, PORT = "KERASTUNER_TUNER_ID", "KERASTUNER_ORACLE_IP", "KERASTUNER_ORACLE_PORT"
-POLL_SECONDS = 0.1
 RESTARTS = 3  # of workers, without a trial finished in between
 
 
