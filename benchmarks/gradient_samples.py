@@ -13,7 +13,7 @@ import numpy as np
 import tensorflow as tf
 
 from benchmarks.timing import interleaved, milliseconds, print_medians, ratio
-from tfwarmup.samples import ParameterSample
+from tfwarmup.analysis.samples import ParameterSample
 from trainers.analysis.gradient_samples import GradientSamples
 from trainers.engine.data import Feed
 from trainers.tasks.image_data import load_images

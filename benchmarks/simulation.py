@@ -6,7 +6,7 @@ Command: `python -m benchmarks.simulation`.
 import numpy as np
 
 from benchmarks.timing import interleaved, milliseconds, print_goals, print_medians, ratio
-from tfwarmup.simulation import simulate_updates
+from tfwarmup.analysis.simulation import simulate_updates
 
 PARAMETERS, QUANTILES = 25_000, (0.05, 0.25, 0.5, 0.75, 0.95)
 

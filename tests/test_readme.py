@@ -104,7 +104,7 @@ def test_everything_that_a_page_installs_exists(name):
 
 @once
 def test_the_pictures_are_those_that_make_figures_draws(tmp_path):
-    from tfwarmup.simulation import simulate_updates
+    from tfwarmup.analysis.simulation import simulate_updates
     from trainers.figures.magnitudes import draw_magnitudes
     from trainers.figures.warmups import draw_effective_periods, draw_factors
 

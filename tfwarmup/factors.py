@@ -15,7 +15,7 @@ from typing import Any
 import numpy as np
 
 from tfwarmup import checks
-from tfwarmup.addons import ops
+from tfwarmup.compat import ops
 
 FIRST_STEPS = ("momentum", "nothing", "constant_adam", "linear_adam")
 

@@ -10,7 +10,7 @@ import keras
 from keras.optimizers.schedules import LearningRateSchedule
 
 from tfwarmup import checks, factors
-from tfwarmup.addons import Optimizer, ops
+from tfwarmup.compat import Optimizer, ops
 from tfwarmup.steps import Scalars, dense, rounded_betas, step
 
 # Momentum is Adam with an infinite epsilon: theta -= (rate S) m / (sqrt(v) + S) is theta -= rate m, to the last bit,

@@ -7,7 +7,7 @@ import keras
 from keras.optimizers.schedules import LearningRateSchedule
 
 from tfwarmup import checks, factors
-from tfwarmup.addons import ops
+from tfwarmup.compat import ops
 
 OptimizerT = TypeVar("OptimizerT")
 

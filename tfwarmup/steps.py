@@ -9,7 +9,7 @@ from typing import Any, NamedTuple
 import keras
 import numpy as np
 
-from tfwarmup.addons import ops
+from tfwarmup.compat import ops
 
 
 class Scalars(NamedTuple):

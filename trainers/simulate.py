@@ -6,7 +6,7 @@ python -m trainers.simulate --output_dir=runs/simulation
 import dataclasses
 
 from tfwarmup import FIRST_STEPS, WARMUPS
-from tfwarmup.simulation import Magnitudes, simulate_updates
+from tfwarmup.analysis.simulation import Magnitudes, simulate_updates
 from trainers.engine.config import ConfigError, Settings, option
 from trainers.engine.program import run_program
 from trainers.engine.records import RunFolder

@@ -11,7 +11,7 @@ import tensorflow as tf
 from tests.trainers.helpers import finish, program, records
 from tests.trainers.test_analyses import assert_figure
 from tests.trainers.test_image_data import write_idx_folder
-from tfwarmup.samples import ParameterSample, coefficient_of_variation
+from tfwarmup.analysis.samples import ParameterSample, coefficient_of_variation
 from trainers.analysis.findings import findings, first_lasting, settling
 from trainers.analysis.gradient_samples import GradientSamples
 from trainers.analysis.measured_run import AnalysisConfig, measured_updates

@@ -12,7 +12,7 @@ import keras
 import numpy as np
 import tensorflow as tf
 
-from tfwarmup.samples import ParameterSample
+from tfwarmup.analysis.samples import ParameterSample
 from trainers.engine.data import ArraySource, Feed, Source
 
 # Sharing costs the work of about four backward passes over every example of the data set.

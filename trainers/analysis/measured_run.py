@@ -9,8 +9,8 @@ from typing import Any
 import numpy as np
 
 from tfwarmup import WARMUPS
-from tfwarmup.applied import moments, update_magnitudes
-from tfwarmup.samples import ParameterSample, coefficient_of_variation, correlation, quantiles
+from tfwarmup.analysis.applied import moments, update_magnitudes
+from tfwarmup.analysis.samples import ParameterSample, coefficient_of_variation, correlation, quantiles
 from trainers.analysis.gradient_samples import GradientSamples
 from trainers.engine.bench import Bench
 from trainers.engine.config import ConfigError, option, require

@@ -8,7 +8,7 @@ from typing import Any
 import tensorflow as tf
 from tqdm import tqdm
 
-from tfwarmup.applied import applied_rate, updates_made
+from tfwarmup.analysis.applied import applied_rate, updates_made
 from trainers.engine.bench import Bench
 from trainers.engine.checkpoint import Checkpoints
 from trainers.engine.config import Config

@@ -2,7 +2,7 @@
 
 import pathlib
 
-from tfwarmup.simulation import QUANTILES, Magnitudes
+from tfwarmup.analysis.simulation import QUANTILES, Magnitudes
 from trainers.figures.look import PLAIN, STYLES, in_one_look, new_figure, save
 
 

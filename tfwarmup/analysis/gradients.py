@@ -14,7 +14,7 @@ import numpy as np
 from keras import ops, tree
 
 from tfwarmup import checks
-from tfwarmup.samples import ParameterSample
+from tfwarmup.analysis.samples import ParameterSample
 from tfwarmup.steps import dense
 
 Batch = tuple[Any, Any, Any]

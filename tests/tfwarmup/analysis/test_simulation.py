@@ -9,7 +9,7 @@ import pytest
 import tfwarmup
 from tests.tfwarmup.helpers import BACKEND
 from tfwarmup import factors
-from tfwarmup.simulation import QUANTILES, simulate_updates
+from tfwarmup.analysis.simulation import QUANTILES, simulate_updates
 
 pytestmark = pytest.mark.skipif(BACKEND != "tensorflow", reason="numpy alone: runs once")
 

@@ -18,7 +18,7 @@ import keras
 import numpy as np
 
 from tfwarmup import checks
-from tfwarmup.applied import (
+from tfwarmup.analysis.applied import (
     SampledMoments,
     applied_rate,
     check_moments,
@@ -26,15 +26,15 @@ from tfwarmup.applied import (
     update_magnitudes,
     updates_made,
 )
-from tfwarmup.gradients import check_batches, fresh_batches, sampled_gradients
-from tfwarmup.samples import (
+from tfwarmup.analysis.gradients import check_batches, fresh_batches, sampled_gradients
+from tfwarmup.analysis.samples import (
     ParameterSample,
     checked_sample,
     coefficient_of_variation,
     correlation,
     quantiles,
 )
-from tfwarmup.simulation import QUANTILES
+from tfwarmup.analysis.simulation import QUANTILES
 
 __all__ = [
     "QUANTILES",

@@ -19,8 +19,8 @@ from tests.tfwarmup.helpers import (
     weights,
 )
 from tfwarmup import probes
-from tfwarmup.applied import moments, second_moments, unwrapped, updates_made
-from tfwarmup.gradients import fresh_batches, sampled_gradients
+from tfwarmup.analysis.applied import moments, second_moments, unwrapped, updates_made
+from tfwarmup.analysis.gradients import fresh_batches, sampled_gradients
 
 RATE = 1e-3
 GRADIENTS = random_gradients(60)

@@ -15,7 +15,7 @@ from keras.optimizers.schedules import LearningRateSchedule
 
 from tfwarmup import checks
 from tfwarmup.optimizers import Adam
-from tfwarmup.samples import ParameterSample, checked_sample
+from tfwarmup.analysis.samples import ParameterSample, checked_sample
 from tfwarmup.schedules import Warmup
 
 

@@ -8,7 +8,7 @@ import numpy as np
 from keras import ops
 
 from tfwarmup import checks
-from tfwarmup.simulation import QUANTILES
+from tfwarmup.analysis.simulation import QUANTILES
 
 DEFAULT_COUNT = 500
 
