@@ -17,7 +17,7 @@ setup(
     packages=find_packages(include=["tfwarmup", "tfwarmup.*", "trainers", "trainers.*"]),
     package_data={"tfwarmup": ["py.typed"], "trainers.reports": ["*.html", "*.css", "*.js"]},
     python_requires=">=3.11",
-    install_requires=["keras>=2.15", "numpy"],
+    install_requires=["keras>=2.15,<4,!=3.0.*,!=3.1.*,!=3.2.*", "numpy"],
     extras_require={
         "trainers": [
             "absl-py",

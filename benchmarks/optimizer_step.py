@@ -1,8 +1,10 @@
-"""Milliseconds a step of this package's Adam and RAdam and of their rivals, over 30 M parameters in 70 variables.
+"""Milliseconds and peak memory per step of this package's Adam and RAdam and of their rivals, on every backend.
 
 Command: `python -m benchmarks.optimizer_step [--rounds=15]`.
 
-Every framework is a process of its own that waits for its turn; `make test-addons` makes the one of tensorflow-addons.
+Two sizes: 29.9 M parameters in 70 variables, and 200 variables of 64 x 64. Every framework is a process of its own that
+waits for its turn; `make test-addons` makes the one of tensorflow-addons. Peak memory is that of a fresh process per
+optimizer, above what is resident between two steps.
 """
 
 import argparse
@@ -15,17 +17,51 @@ from benchmarks.timing import interleaved, print_goals, print_medians, ratio
 
 ROOT = pathlib.Path(__file__).parents[1]
 ADDONS_PYTHON = ROOT / ".venv-addons/bin/python"
-WORKERS = {"tensorflow": sys.executable, "torch": sys.executable, "jax": sys.executable, "addons": str(ADDONS_PYTHON)}
+FRAMEWORKS = ("tensorflow", "torch", "jax", "addons")
+SIZES = {"large": "29.9 M parameters in 70 variables", "small": "200 variables of 64 x 64"}
+
+# (contender, rival, the largest ratio of their times), at each size.
+GRAPH, XLA, TORCH, JAX = ("tfwarmup RAdam, " + mode for mode in ("graph", "XLA", "torch", "JAX"))
+EVERY_SIZE = [
+    (GRAPH, "Keras Adam, graph", 0.30),
+    (XLA, "Keras Adam, XLA", 1.0),
+    ("tfwarmup RAdam, weight decay, graph", GRAPH, 1.15),
+    ("tfwarmup RAdam, weight decay, XLA", XLA, 1.15),
+    (GRAPH, "tensorflow-addons RectifiedAdam", 0.35),
+    (JAX, "Keras Adam, JAX", 1.1),
+    (JAX, "optax radam", 1.0),
+]
+GOALS = {
+    "large": [*EVERY_SIZE, (TORCH, "Keras Adam, torch", 0.15), (TORCH, "torch fused Adam", 1.3)],
+    "small": [*EVERY_SIZE, (TORCH, "Keras Adam, torch", 0.5)],
+}
+# (framework, contender, rival) whose peak memory is compared.
+MEMORY = [
+    ("tensorflow", GRAPH, "Keras Adam, graph"),
+    ("tensorflow", XLA, "Keras Adam, XLA"),
+    ("torch", TORCH, "Keras Adam, torch"),
+    ("jax", JAX, "Keras Adam, JAX"),
+]
+
+
+def command(framework: str, *arguments: str) -> list[str]:
+    python = str(ADDONS_PYTHON) if framework == "addons" else sys.executable
+    return [python, "-m", "benchmarks.optimizer_workers", framework, *arguments]
+
+
+def environment(framework: str) -> dict[str, str]:
+    backend = "tensorflow" if framework == "addons" else framework
+    return {**os.environ, "TF_CPP_MIN_LOG_LEVEL": "3", "KERAS_BACKEND": backend}
 
 
 class Worker:
     """A process with the optimizers of one framework, which runs one of them when it is asked to."""
 
-    def __init__(self, framework: str) -> None:
+    def __init__(self, framework: str, size: str) -> None:
         self.process = subprocess.Popen(
-            [WORKERS[framework], "-m", "benchmarks.optimizer_workers", framework],
+            command(framework, size),
             cwd=ROOT,
-            env={**os.environ, "TF_CPP_MIN_LOG_LEVEL": "3", "KERAS_BACKEND": "tensorflow"},
+            env=environment(framework),
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
             text=True,
@@ -49,28 +85,44 @@ class Worker:
         return line
 
 
-def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--rounds", type=int, default=15, help="how often the contenders take turns")
-    rounds = parser.parse_args().rounds
-    available = [framework for framework in WORKERS if framework != "addons" or ADDONS_PYTHON.exists()]
-    workers = [Worker(framework) for framework in available]
+def compare_times(size: str, rounds: int) -> None:
+    available = [framework for framework in FRAMEWORKS if framework != "addons" or ADDONS_PYTHON.exists()]
+    workers = [Worker(framework, size) for framework in available]
     contenders = {name: (lambda w=worker, n=name: w.measure(n)) for worker in workers for name in worker.names}
     interleaved(contenders, 1)  # warm caches and compilers
     times = interleaved(contenders, rounds)
     for worker in workers:
         worker.close()
-    print("One optimizer step, 29.9 M parameters in 70 variables")
+    print(f"One optimizer step, {SIZES[size]}")
     print_medians(times)
-    pairs = [
-        ("tfwarmup RAdam, graph", "Keras Adam, graph", 0.35),
-        ("tfwarmup RAdam, XLA", "Keras Adam, XLA", 1.05),
-        ("tfwarmup RAdam, graph", "tensorflow-addons RectifiedAdam", 0.35),
-        ("tfwarmup RAdam, graph", "tfwarmup Adam, graph", 1.1),
-    ]
-    print_goals((f"{a} / {b}", ratio(times, a, b), goal) for a, b, goal in pairs if b in times)
+    print_goals((f"{a} / {b}", ratio(times, a, b), goal) for a, b, goal in GOALS[size] if b in times)
     floor = "memory floor (7 streams)"
-    print(f"  {'tfwarmup RAdam, graph / ' + floor:<66} {ratio(times, 'tfwarmup RAdam, graph', floor):7.3f}")
+    print(f"  {f'{GRAPH} / {floor}':<66} {ratio(times, GRAPH, floor):7.3f}", flush=True)
+
+
+def peak_megabytes(framework: str, name: str) -> float:
+    arguments = command(framework, "large", name)
+    answer = subprocess.run(
+        arguments, cwd=ROOT, env=environment(framework), stdout=subprocess.PIPE, text=True, check=True
+    )
+    return float(answer.stdout)
+
+
+def compare_memory() -> None:
+    print(f"Peak memory of a step above variables, moments and gradients, {SIZES['large']}")
+    for framework, name, rival in MEMORY:
+        ours, theirs = peak_megabytes(framework, name), peak_megabytes(framework, rival)
+        reached = "reached" if ours <= theirs else "MISSED"
+        print(f"  {name:<30} {ours:7.0f} MB   {rival:<20} {theirs:7.0f} MB   goal: no more   {reached}", flush=True)
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--rounds", type=int, default=15, help="how often the contenders take turns")
+    rounds = parser.parse_args().rounds
+    for size in SIZES:
+        compare_times(size, rounds)
+    compare_memory()
 
 
 if __name__ == "__main__":

@@ -44,11 +44,11 @@ def main():
     decay = keras.optimizers.schedules.CosineDecay(1e-3, 10**6)
     contenders = {
         "constant rate": train_step(1e-3),
-        "UntunedLinearWarmup": train_step(tfwarmup.UntunedLinearWarmup(1e-3)),
-        "UntunedExponentialWarmup": train_step(tfwarmup.UntunedExponentialWarmup(1e-3)),
-        "RAdamWarmup": train_step(tfwarmup.RAdamWarmup(1e-3)),
+        "UntunedLinearWarmup": train_step(tfwarmup.UntunedLinearWarmup(1e-3, 0.999)),
+        "UntunedExponentialWarmup": train_step(tfwarmup.UntunedExponentialWarmup(1e-3, 0.999)),
+        "RAdamWarmup": train_step(tfwarmup.RAdamWarmup(1e-3, 0.999)),
         "CosineDecay": train_step(decay),
-        "UntunedLinearWarmup of CosineDecay": train_step(tfwarmup.UntunedLinearWarmup(decay)),
+        "UntunedLinearWarmup of CosineDecay": train_step(tfwarmup.UntunedLinearWarmup(decay, 0.999)),
     }
     interleaved(contenders, 2)
     times = interleaved(contenders, ROUNDS)

@@ -3,37 +3,40 @@
 import importlib
 from typing import Any
 
+from tfwarmup import warmups
 from tfwarmup.distribution import reduce_first
-from tfwarmup.factors import FIRST_STEPS, WARMUPS, effective_warmup_period
+from tfwarmup.factors import FIRST_STEPS
 from tfwarmup.optimizers import Adam, RAdam
 from tfwarmup.schedules import (
-    Delayed,
     ExponentialWarmup,
     LinearWarmup,
     RAdamWarmup,
     UntunedExponentialWarmup,
     UntunedLinearWarmup,
-    Warmup,
-    warm_up,
+    WarmupSchedule,
 )
 from tfwarmup.version import __version__
+from tfwarmup.warming import restart_warmup, warm_up, warmup_factor
+from tfwarmup.warmups import WARMUPS, effective_warmup_period
 
 __all__ = [
     "FIRST_STEPS",
     "WARMUPS",
     "Adam",
-    "Delayed",
     "ExponentialWarmup",
     "LinearWarmup",
     "RAdam",
     "RAdamWarmup",
     "UntunedExponentialWarmup",
     "UntunedLinearWarmup",
-    "Warmup",
+    "WarmupSchedule",
     "__version__",
     "effective_warmup_period",
     "reduce_first",
+    "restart_warmup",
     "warm_up",
+    "warmup_factor",
+    "warmups",
 ]
 
 # Modules that `import tfwarmup` leaves alone until somebody asks for them: `from tfwarmup import probes`.

@@ -1,26 +1,41 @@
-"""The bridge to Keras 2, the world of tensorflow-addons: all that differs between Keras 2.15 and Keras 3 stands here.
+"""Every private name of Keras, and every difference between its versions: the other modules use what is defined here.
 
-In Keras 2 the factors and the schedules work and drive any optimizer of tensorflow-addons; the optimizers of this
-package need Keras 3 and say so when one is made.
+Tried with Keras 3.3 and TensorFlow 2.16, Keras 3.6 and 2.18, Keras 3.9 and 2.19, Keras 3.15 and 2.21
+(`make test-versions`).
+
+Keras 2.15, the world of tensorflow-addons, is a bridge (`make test-addons`): the factors and the schedules work and
+drive any optimizer of tensorflow-addons; the optimizers of this package need Keras 3 and say so when one is made.
 """
 
+import functools
+import re
 import types
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import keras
+from keras.optimizers.schedules import LearningRateSchedule
 
-__all__ = ["Optimizer", "ops"]
+VERSIONS = "Keras 3.3 or newer, or Keras 2.15 for the schedules with tensorflow-addons"
 
 
-class _OptimizerNeedsKeras3:
-    """Stands where Keras 3's `Optimizer` would, so that the modules above it import in both worlds."""
+def check_version(version: str) -> None:
+    """Refuses a version of Keras that this package does not work with.
 
-    def __init__(self, *args: Any, **kwargs: Any) -> None:
-        raise RuntimeError(
-            f"`tfwarmup.{type(self).__name__}` is written for Keras 3 and TensorFlow >= 2.21. Received: Keras "
-            f"{keras.__version__}. In this environment pass a schedule, such as `tfwarmup.UntunedLinearWarmup`, to an "
-            "optimizer of Keras or tensorflow-addons; `tfa.optimizers.RectifiedAdam` is its RAdam."
-        )
+    >>> check_version("3.3.3")
+    >>> check_version("3.2.1")
+    Traceback (most recent call last):
+    ImportError: tfwarmup needs Keras 3.3 or newer, or Keras 2.15 for the schedules with tensorflow-addons. Received: \
+Keras 3.2.1
+    """
+    numbers = re.match(r"(\d+)\.(\d+)", version)
+    major, minor = map(int, numbers.groups()) if numbers else (0, 0)
+    if (major, minor) != (2, 15) and not (major == 3 and minor >= 3):
+        raise ImportError(f"tfwarmup needs {VERSIONS}. Received: Keras {version}")
+
+
+check_version(keras.__version__)
+_BEFORE_3_5 = keras.__version__.startswith(("2.", "3.3.", "3.4."))
 
 
 ops: Any
@@ -40,7 +55,294 @@ if keras.__version__.startswith("2."):
         ones_like=tf.ones_like,
         zeros_like=tf.zeros_like,
     )
+
+    class _OptimizerNeedsKeras3:
+        """Stands where the class below would, so that the modules above it import in both worlds."""
+
+        def __init__(self, *args: Any, **kwargs: Any) -> None:
+            raise RuntimeError(
+                f"`tfwarmup.{type(self).__name__}` is written for Keras 3.3 or newer. Received: Keras "
+                f"{keras.__version__}. In this environment pass a schedule, such as `tfwarmup.UntunedLinearWarmup`, "
+                "to an optimizer of Keras or tensorflow-addons; `tfa.optimizers.RectifiedAdam` is its RAdam."
+            )
+
     Optimizer = _OptimizerNeedsKeras3
+
 else:
     ops = keras.ops
-    Optimizer = keras.optimizers.Optimizer
+
+    class _Keras3Optimizer(keras.optimizers.Optimizer):
+        """Keras' `Optimizer` whose hooks have public names and do the same in every version.
+
+        Weight decay is left to `update_step`, which knows the rate of the update: see `uses_weight_decay`. So is the
+        sum over the replicas: what `apply` gets is summed already.
+        """
+
+        def add_slots(self, variables: Sequence[Any], names: Sequence[str]) -> list[list[Any]]:
+            """A list of new variables for each name: one for each of the model's, or `None` where it is not updated."""
+            slots: list[list[Any]] = [[] for _ in names]
+            for variable in variables:
+                # The scales of float8 are overwritten with their gradient.
+                overwritten = getattr(variable, "overwrite_with_gradient", False)
+                for name, slot in zip(names, slots, strict=True):
+                    slot.append(None if overwritten else self.add_variable_from_reference(variable, name=name))
+            return slots
+
+        def update_variables(self, grads: Sequence[Any], variables: Sequence[Any], learning_rate: Any) -> None:
+            """One update of all variables, by default an `update_step` for each. The gradients are clipped already."""
+            super()._backend_update_step(grads, variables, learning_rate)
+
+        def uses_weight_decay(self, variable: Any) -> bool:
+            """Whether `exclude_from_weight_decay` has left the variable in."""
+            return self.weight_decay is not None and bool(self._use_weight_decay(variable))
+
+        def _backend_update_step(self, grads: Any, trainable_variables: Any, learning_rate: Any) -> None:
+            if _BEFORE_3_5 and self.gradient_accumulation_steps:
+                grads = super()._clip_gradients(grads)
+            self.update_variables(grads, trainable_variables, learning_rate)
+
+        def _clip_gradients(self, grads: Any) -> Any:
+            # Before 3.5 Keras clips each micro-batch: here, as later, their mean is clipped, when it is applied.
+            return grads if _BEFORE_3_5 and self.gradient_accumulation_steps else super()._clip_gradients(grads)
+
+        def _apply_weight_decay(self, variables: Any) -> None:
+            """Nothing: the decay is part of the update."""
+
+        def _all_reduce_sum_gradients(self, grads_and_vars: Any) -> Any:
+            """Nothing: `apply` gets gradients that are summed over the replicas."""
+            return grads_and_vars
+
+    Optimizer = _Keras3Optimizer
+
+
+def accumulation_steps(optimizer: Any) -> int:
+    """How many micro-batches make an update."""
+    return int(getattr(optimizer, "gradient_accumulation_steps", None) or 1)
+
+
+def step_counter(optimizer: Any) -> Any:
+    """The variable whose value Keras hands to a schedule: it counts micro-batches, from 0."""
+    return optimizer.iterations if _BEFORE_3_5 else optimizer._iterations
+
+
+def next_update(optimizer: Any) -> Any:
+    """t of the update that comes next, a tensor. Before 3.5 `iterations` counts micro-batches."""
+    return step_counter(optimizer) // accumulation_steps(optimizer) + 1
+
+
+def updates_made(optimizer: Any) -> int:
+    """How often the optimizer changed the weights: neither skipped steps nor accumulated micro-batches count."""
+    optimizer = unwrapped(optimizer)
+    return int(_number(step_counter(optimizer))) // accumulation_steps(optimizer)
+
+
+def adam_step(optimizer: Any, t: int) -> int:
+    """What the bias correction of Keras' own Adam takes for t at update t: before 3.5, micro-batches."""
+    return t * accumulation_steps(optimizer) if _BEFORE_3_5 else t
+
+
+def has_one_learning_rate(optimizer: Any) -> bool:
+    return hasattr(optimizer, "_learning_rate") and not hasattr(optimizer, "optimizers")
+
+
+def learning_rate_of(optimizer: Any) -> Any:
+    """The learning rate as it was given, a variable or a schedule, where `learning_rate` is its value now."""
+    # Keras 2's older optimizers, and with them tensorflow-addons', have the schedule itself in `learning_rate`.
+    rate = getattr(optimizer, "_learning_rate", None)
+    return optimizer.learning_rate if rate is None else rate
+
+
+def variables_of(optimizer: Any) -> list[Any]:
+    """The variables that a built optimizer updates; none before."""
+    return list(optimizer._trainable_variables)
+
+
+def variable_index(optimizer: Any, variable: Any) -> int:
+    """The place of a model's variable in the optimizer's lists."""
+    return int(optimizer._get_variable_index(variable))
+
+
+def tensors_of(variables: Sequence[Any]) -> list[Any]:
+    """The tensors of Keras' variables.
+
+    Asked by its public name, `value`, a variable looks for scopes first. For 200 variables and their moments that takes
+    torch as long as their update, so only the first is asked.
+    """
+    if variables[0].value is variables[0]._value:
+        return [variable._value for variable in variables]
+    return [variable.value for variable in variables]
+
+
+def first_moments(optimizer: Any) -> list[Any]:
+    """The first moments of a built Adam-like optimizer, one variable for each of the model's."""
+    return list(optimizer._momentums)
+
+
+def second_moments(optimizer: Any) -> list[Any]:
+    return list(optimizer._velocities)
+
+
+def largest_second_moments(optimizer: Any) -> list[Any]:
+    """The maxima of the second moments so far, of an optimizer that is AMSGrad."""
+    return list(optimizer._velocity_hats)
+
+
+def nadam_product(optimizer: Any) -> float:
+    """The product of all discounts of the first moment that Nadam has used."""
+    return _number(optimizer._u_product)
+
+
+def built_in_optimizers(*names: str) -> tuple[type, ...]:
+    """Those of Keras' optimizers that this version has: `Lamb` came with 3.5.
+
+    >>> [cls.__name__ for cls in built_in_optimizers("Adam", "AdamOfTheYear3000")]
+    ['Adam']
+    """
+    return tuple(getattr(keras.optimizers, name) for name in names if hasattr(keras.optimizers, name))
+
+
+def weights_exist(model: Any) -> bool:
+    """Whether every layer of a model is built."""
+    return all(layer.built for layer in model._flatten_layers())
+
+
+def training_output(model: Any, x: Any) -> Any:
+    """The model's answer to x as a training step asks for it."""
+    return model(x, training=True) if model._call_has_training_arg else model(x)
+
+
+def training_loss(model: Any, x: Any, y: Any, y_pred: Any, weight: Any) -> Any:
+    """The loss of a training step. `compute_loss` has an argument `training` from 3.4 on, if it is not a user's own."""
+    if hasattr(model, "_compute_loss"):
+        return model._compute_loss(x, y, y_pred, weight, training=True)
+    return model.compute_loss(x, y, y_pred, weight)
+
+
+def is_optimizer(value: Any) -> bool:
+    """Whether a value is an optimizer of Keras: in Keras 2 also one of the older kind, as in tensorflow-addons."""
+    older = getattr(keras.optimizers, "legacy", None)
+    return isinstance(value, (keras.optimizers.Optimizer, getattr(older, "Optimizer", keras.optimizers.Optimizer)))
+
+
+def members(optimizer: Any) -> list[Any]:
+    """The optimizers that really update: out of a `LossScaleOptimizer`, all of a `MultiOptimizer`."""
+    optimizer = unwrapped(optimizer)
+    if type(optimizer).__name__ != "MultiOptimizer":
+        return [optimizer]
+    if optimizer.built:
+        return list(optimizer.optimizers)
+    chosen = optimizer._optimizer_map
+    if not hasattr(chosen, "default_optimizer"):
+        raise ValueError(
+            "The members of a `MultiOptimizer` must be known: give it an `OptimizerMap`, or treat each optimizer that "
+            f"your function returns by itself. Received: optimizer_map={chosen!r}"
+        )
+    return list({id(member): member for member in (chosen.default_optimizer, *chosen.values())}.values())
+
+
+def _number(variable: Any) -> float:
+    """The value of a variable of any Keras, as a Python number."""
+    return float(variable.numpy() if keras.__version__.startswith("2.") else ops.convert_to_numpy(variable))
+
+
+def unwrapped(optimizer: Any) -> Any:
+    """The optimizer itself, out of its `LossScaleOptimizer`."""
+    while getattr(optimizer, "inner_optimizer", None) is not None:
+        optimizer = optimizer.inner_optimizer
+    return optimizer
+
+
+def is_built(optimizer: Any) -> bool:
+    """Whether the optimizer has met its variables, and perhaps is part of a compiled function already."""
+    built = getattr(optimizer, "built", None)  # the optimizers of tensorflow-addons have none
+    return updates_made(optimizer) > 0 if built is None else bool(built)
+
+
+def rate_at(optimizer: Any, t: int) -> Any:
+    """The learning rate of update t as the optimizer gets it, a schedule called as Keras would."""
+    rate = learning_rate_of(optimizer)
+    if isinstance(rate, LearningRateSchedule):
+        return rate(last_step(optimizer, t))
+    return rate() if callable(rate) else rate
+
+
+def last_step(optimizer: Any, t: int) -> int:
+    """The step that Keras hands to the schedule at update t."""
+    return t * accumulation_steps(optimizer) - 1
+
+
+def shown_rate(optimizer: Any) -> str:
+    rate = learning_rate_of(optimizer)
+    if isinstance(rate, LearningRateSchedule):
+        return repr(rate)
+    try:
+        return f"{_number(rate):.6g}"
+    except Exception:  # inside a graph a variable has no value
+        return repr(rate)
+
+
+def sync_state(model: Any) -> None:
+    """On JAX, brings the variables of a model up to date in the middle of `fit`, and lets `fit` read them again."""
+    if hasattr(model, "jax_state_sync"):
+        model.jax_state_sync()
+
+
+# The optimizers of Keras and tensorflow-addons with a second moment, and what they call its discount. Lion has a
+# beta_2, but it is the discount of its momentum; that of Adamax is the discount of a maximum.
+_BETA_2 = dict.fromkeys(("Adam", "Nadam", "Lamb", "ScheduleFreeAdamW", "LAMB", "RectifiedAdam"), "beta_2")
+_BETA_2["Muon"] = "adam_beta_2"
+_WITHOUT_SECOND_MOMENT = ("Lion", "Adamax", "AdaMax")
+
+
+def second_moment_beta_2(optimizer: Any) -> float | None:
+    """The discount factor of the second moment of an optimizer, or of the built-in one that it descends from."""
+    for cls in type(optimizer).__mro__:
+        if cls.__name__ in _WITHOUT_SECOND_MOMENT:
+            return None
+        if cls.__name__ in _BETA_2:
+            return float(optimizer.get_config()[_BETA_2[cls.__name__]])
+    return None
+
+
+def sums_first(optimizer: Any) -> bool:
+    """Whether an optimizer sums its gradients over the replicas before anything else."""
+    return isinstance(optimizer, Optimizer) or getattr(optimizer, "_tfwarmup_sums_first", False)
+
+
+def sum_before_apply(optimizer: Any, summed: Callable[[Sequence[Any]], list[Any]]) -> None:
+    """Makes one optimizer sum its gradients before anything else; nothing if it does already."""
+    if sums_first(optimizer):
+        return
+    apply = optimizer.apply
+
+    def apply_summed(grads: Sequence[Any], trainable_variables: Sequence[Any] | None = None) -> None:
+        apply(summed(grads), trainable_variables)
+
+    optimizer._all_reduce_sum_gradients = lambda grads_and_vars: grads_and_vars
+    optimizer.apply = apply_summed
+    optimizer._tfwarmup_sums_first = True
+
+
+def let_all_replicas_check() -> None:
+    """Makes every `LossScaleOptimizer` ask all replicas whether the gradients are finite.
+
+    Keras takes the answer of the first one, as if gradients had been summed by then. The check is the class' own: the
+    `LossScaleOptimizer` of a model is made inside `compile`, where nobody else can reach it.
+    """
+    cls = keras.optimizers.LossScaleOptimizer
+    check = cls.check_finite
+    if hasattr(check, "__wrapped__"):
+        return
+
+    @functools.wraps(check)
+    def check_finite(self: Any, grads: Any) -> Any:
+        import tensorflow as tf
+
+        finite = check(self, grads)
+        context = tf.distribute.get_replica_context()
+        if context is None or context.num_replicas_in_sync == 1:
+            return finite
+        infinite = tf.cast(tf.logical_not(finite), tf.float32)
+        return tf.equal(context.all_reduce(tf.distribute.ReduceOp.SUM, infinite), 0.0)
+
+    cls.check_finite = check_finite

@@ -5,6 +5,8 @@ from typing import Any, TypeVar
 
 import keras
 
+from tfwarmup import checks, compat
+
 OptimizerT = TypeVar("OptimizerT")
 
 
@@ -13,31 +15,31 @@ def reduce_first(optimizer: OptimizerT) -> OptimizerT:
 
     Under `tf.distribute`, Keras 3 clips each replica's gradient by itself and sums the clipped ones, and its
     `LossScaleOptimizer` looks for infinities on replica 0 alone: a NaN of another replica reaches the weights. With
-    the sum taken first, every replica clips and checks the same numbers: those of the whole batch.
+    the sum taken first, every replica clips the same numbers, those of the whole batch; and a `LossScaleOptimizer`
+    asks all replicas, also one that `compile` makes later.
 
-    Call it under the strategy's scope, before training. On one device, and on JAX and torch, it changes nothing.
+    `tfwarmup.Adam` and `tfwarmup.RAdam` do so by themselves. A second call changes nothing. A saved model does not
+    know of it: call it again on the `optimizer` of a loaded one. On one device, and on JAX and torch, it changes
+    nothing.
 
     Args:
-        optimizer: Any Keras optimizer, `LossScaleOptimizer` included.
+        optimizer: Any Keras optimizer, also a `LossScaleOptimizer` or inside one.
 
     >>> optimizer = reduce_first(keras.optimizers.Adam(1e-3, global_clipnorm=1.0))
     """
-    if keras.backend.backend() != "tensorflow":
-        return optimizer
-    innermost: Any = optimizer
-    while getattr(innermost, "inner_optimizer", None) is not None:
-        innermost = innermost.inner_optimizer
-    innermost._all_reduce_sum_gradients = lambda grads_and_vars: grads_and_vars
-    apply = optimizer.apply  # type: ignore[attr-defined]
-
-    def apply_reduced(grads: Sequence[Any], trainable_variables: Sequence[Any] | None = None) -> None:
-        apply(_summed_over_replicas(grads), trainable_variables)
-
-    optimizer.apply = apply_reduced  # type: ignore[attr-defined]
+    if not compat.is_optimizer(optimizer):
+        raise ValueError(f"`optimizer` must be a Keras optimizer. Received: {checks.shown(optimizer)}")
+    if keras.backend.backend() == "tensorflow":
+        compat.let_all_replicas_check()
+        for member in compat.members(optimizer):
+            compat.sum_before_apply(member, summed_over_replicas)
     return optimizer
 
 
-def _summed_over_replicas(grads: Sequence[Any]) -> list[Any]:
+def summed_over_replicas(grads: Sequence[Any]) -> list[Any]:
+    """The sum of each gradient over the replicas of a `tf.distribute` strategy; as they are anywhere else."""
+    if keras.backend.backend() != "tensorflow":
+        return list(grads)
     import tensorflow as tf
 
     context = tf.distribute.get_replica_context()
@@ -46,3 +48,12 @@ def _summed_over_replicas(grads: Sequence[Any]) -> list[Any]:
     present = [gradient for gradient in grads if gradient is not None]
     summed = iter(context.all_reduce(tf.distribute.ReduceOp.SUM, present))
     return [None if gradient is None else next(summed) for gradient in grads]
+
+
+def let_replicas_agree() -> None:
+    """With several replicas, makes every `LossScaleOptimizer` ask all of them; Keras' own asks the first one."""
+    if keras.backend.backend() == "tensorflow":
+        import tensorflow as tf
+
+        if tf.distribute.get_strategy().num_replicas_in_sync > 1:
+            compat.let_all_replicas_check()

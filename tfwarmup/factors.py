@@ -1,15 +1,13 @@
 """The warmup factors omega_t of Ma and Yarats (2021), as plain functions of the update t = 1, 2, 3, ...
 
 Every function takes `t` as a Python number, a numpy array or a tensor of any Keras backend, and answers in kind. Numpy
-works in float64, tensors in float32 (float64 tensors stay float64). `WARMUPS` is the one table of their names.
+works in float64, tensors in float32 (float64 tensors stay float64). `tfwarmup.warmups` makes objects of them.
 """
 
 import bisect
-import dataclasses
 import functools
 import math
 import numbers
-from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -27,7 +25,7 @@ def linear(t: Any, period: float) -> Any:
     0.25
     """
     period = checks.positive("period", period)
-    t, xp = _real(t)
+    t, xp = real(t)
     return _like(t, xp.minimum(t / period, 1.0))
 
 
@@ -38,7 +36,7 @@ def exponential(t: Any, period: float) -> Any:
     0.632121
     """
     period = checks.positive("period", period)
-    t, xp = _real(t)
+    t, xp = real(t)
     return _like(t, -xp.expm1(-t / period))
 
 
@@ -70,12 +68,9 @@ def radam(t: Any, beta_2: float, rho_threshold: float = 4.0, first_steps: str = 
     >>> radam(4, beta_2=0.999), round(radam(5, beta_2=0.999), 6), round(radam(2000, beta_2=0.999), 6)
     (0.0, 0.017312, 0.82839)
     """
-    if first_steps not in FIRST_STEPS:
-        raise ValueError(
-            f"`first_steps` must be one of {', '.join(FIRST_STEPS)}. Received: first_steps={first_steps!r}"
-        )
+    checks.choice("first_steps", first_steps, FIRST_STEPS)
     count = momentum_steps(beta_2, rho_threshold)
-    t, xp = _real(t)
+    t, xp = real(t)
     omega = _radam_formula(t, xp, beta_2)
     if first_steps in ("momentum", "nothing"):
         before = xp.zeros_like(t)
@@ -92,7 +87,7 @@ def none(t: Any) -> Any:
     >>> none(1)
     1.0
     """
-    t, xp = _real(t)
+    t, xp = real(t)
     return _like(t, xp.ones_like(t))
 
 
@@ -103,7 +98,7 @@ def rho(t: Any, beta_2: float) -> Any:
     (3.997499, 4.995998)
     """
     checks.beta_2(beta_2)
-    t, xp = _real(t)
+    t, xp = real(t)
     return _like(t, _rho_minus(0.0, t, xp, beta_2))
 
 
@@ -132,8 +127,7 @@ def momentum_steps(beta_2: float, rho_threshold: float = 4.0) -> int:
     >>> momentum_steps(0.999), momentum_steps(0.999, rho_threshold=5.0)
     (4, 5)
     """
-    if not (checks.is_number(rho_threshold) and rho_threshold >= 4):
-        raise ValueError(f"`rho_threshold` must be a number >= 4. Received: rho_threshold={rho_threshold}")
+    rho_threshold = checked_threshold(rho_threshold)
     limit = rho_inf(beta_2)
     if limit <= rho_threshold:
         raise ValueError(
@@ -142,62 +136,41 @@ def momentum_steps(beta_2: float, rho_threshold: float = 4.0) -> int:
             f"momentum phase and never becomes Adam. Received: beta_2={beta_2} (rho_inf={limit:.6g}), "
             f"rho_threshold={rho_threshold}"
         )
+    return _first_updates(float(beta_2), rho_threshold)
+
+
+@functools.cache  # asked at every update, by torch
+def _first_updates(beta_2: float, rho_threshold: float) -> int:
     updates = range(1, math.ceil(_FAR / -math.log(beta_2)) + 1)
     return bisect.bisect_right(updates, rho_threshold, key=lambda t: float(_rho_minus(0.0, np.float64(t), np, beta_2)))
 
 
-@dataclasses.dataclass(frozen=True)
-class Rule:
-    """A row of `WARMUPS`: a factor, the one argument it needs, and its effective warmup period."""
-
-    factor: Callable[..., Any]
-    argument: str | None
-    effective_period: Callable[..., float]
-
-    def bind(self, name: str, *, beta_2: float | None = None, period: float | None = None) -> functools.partial[Any]:
-        """Returns omega as a function of t alone, its argument checked."""
-        given = {"beta_2": beta_2, "period": period}
-        if self.argument is None:
-            return functools.partial(self.factor)
-        value = given[self.argument]
-        if value is None:
-            raise ValueError(f"Warmup {name!r} needs `{self.argument}`. Received: {self.argument}=None")
-        bound = functools.partial(self.factor, **{self.argument: value})
-        bound(1)  # checks the value, now rather than inside a training step
-        return bound
+def checked_threshold(rho_threshold: Any) -> float:
+    if not (checks.is_number(rho_threshold) and rho_threshold >= 4):
+        raise ValueError(
+            f"`rho_threshold` must be a number >= 4. Received: rho_threshold={checks.shown(rho_threshold)}"
+        )
+    return float(rho_threshold)
 
 
-def rule(name: str) -> Rule:
-    """Returns the row of `WARMUPS` with this name."""
-    if name not in WARMUPS:
-        raise ValueError(f"`warmup` must be one of {', '.join(WARMUPS)}. Received: warmup={name!r}")
-    return WARMUPS[name]
+def linear_effective_period(period: float) -> float:
+    """The sum of 1 - omega_t over t >= 1 of `linear`, in closed form.
 
-
-def effective_warmup_period(warmup: str, *, beta_2: float | None = None, period: float | None = None) -> float:
-    """T(omega) = sum over t >= 1 of (1 - omega_t): how many updates' worth of learning a warmup takes away.
-
-    Args:
-        warmup: A name of `WARMUPS`.
-        beta_2: Adam's second discount factor, for the untuned rules and for RAdam.
-        period: The period, for "linear" and "exponential".
-
-    >>> round(effective_warmup_period("radam", beta_2=0.999), 4)
-    1033.3247
-    >>> round(effective_warmup_period("linear", period=2000), 4)
+    >>> linear_effective_period(2000)
     999.5
     """
-    row = rule(warmup)
-    return row.effective_period(**row.bind(warmup, beta_2=beta_2, period=period).keywords)
-
-
-def _linear_effective_period(period: float) -> float:
+    period = checks.positive("period", period)
     last = math.floor(period)
     return last - last * (last + 1) / (2 * period)
 
 
-def _exponential_effective_period(period: float) -> float:
-    return 1 / math.expm1(1 / period)
+def exponential_effective_period(period: float) -> float:
+    """The sum of 1 - omega_t over t >= 1 of `exponential`, in closed form.
+
+    >>> round(exponential_effective_period(1000), 4)
+    999.5001
+    """
+    return 1 / math.expm1(1 / checks.positive("period", period))
 
 
 # Where RAdam's sum stops being written out and becomes an integral: from here on 1 - omega_t is so smooth that the
@@ -205,9 +178,15 @@ def _exponential_effective_period(period: float) -> float:
 _SUMMED = 2**16
 
 
-def _radam_effective_period(beta_2: float) -> float:
+def radam_effective_period(beta_2: float, rho_threshold: float = 4.0, first_steps: str = "nothing") -> float:
+    """The sum of 1 - omega_t over t >= 1 of `radam`, to 1e-11 of it.
+
+    >>> round(radam_effective_period(0.999), 4)
+    1033.3247
+    """
+
     def damping(t: Any) -> Any:
-        return 1 - radam(t, beta_2)
+        return 1 - radam(t, beta_2, rho_threshold, first_steps)
 
     rate = -math.log(beta_2)
     total = math.fsum(damping(np.arange(1.0, _SUMMED + 1)))
@@ -219,20 +198,6 @@ def _radam_effective_period(beta_2: float) -> float:
         total += (end - start) / 2 * float(weights @ damping((start + end) / 2 + (end - start) / 2 * nodes))
         start = end
     return total
-
-
-WARMUPS: dict[str, Rule] = {
-    "none": Rule(none, None, lambda: 0.0),
-    "linear": Rule(linear, "period", _linear_effective_period),
-    "exponential": Rule(exponential, "period", _exponential_effective_period),
-    "untuned_linear": Rule(
-        untuned_linear, "beta_2", lambda beta_2: _linear_effective_period(untuned_linear_period(beta_2))
-    ),
-    "untuned_exponential": Rule(
-        untuned_exponential, "beta_2", lambda beta_2: _exponential_effective_period(untuned_exponential_period(beta_2))
-    ),
-    "radam": Rule(radam, "beta_2", _radam_effective_period),
-}
 
 
 # Beyond L t = 80 the distance of rho_t from rho_inf is below 1e-32 of it, and exp(80) still fits float32.
@@ -269,11 +234,28 @@ def _radam_formula(t: Any, xp: Any, beta_2: float) -> Any:
     return xp.minimum(xp.sqrt(squared), 1.0)
 
 
-def _real(t: Any) -> tuple[Any, Any]:
-    """Returns t as a floating number of its own kind, and the module that computes with that kind."""
+def real(t: Any) -> tuple[Any, Any]:
+    """Returns t as a floating number of its own kind, and the module that computes with that kind.
+
+    Numbers and arrays are checked; what a tensor will hold is not known here.
+    """
     if isinstance(t, (numbers.Number, np.ndarray, np.generic)):
-        return np.asarray(t, "float64"), np
+        return _checked_numbers(t), np
+    if not hasattr(t, "dtype"):
+        raise ValueError(f"{_RULE_OF_T} Received: t={checks.shown(t)}")
     return ops.cast(t, "float64" if "float64" in str(t.dtype) else "float32"), ops
+
+
+_RULE_OF_T = "`t` must be a finite number >= 0 (updates count from 1), a numpy array of such numbers, or a tensor."
+
+
+def _checked_numbers(t: Any) -> np.ndarray:
+    is_array = isinstance(t, (np.ndarray, np.generic))
+    if (is_array and t.dtype.kind in "iuf") or checks.is_number(t):
+        values = np.asarray(t, "float64")
+        if not values.size or 0 <= values.min() <= values.max() < math.inf:  # false for NaN
+            return values
+    raise ValueError(f"{_RULE_OF_T} Received: t={checks.shown(t)}")
 
 
 def _like(t: Any, omega: Any) -> Any:

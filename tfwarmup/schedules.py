@@ -1,33 +1,36 @@
-"""Learning rate schedules: any learning rate times a warmup factor, for any Keras optimizer."""
+"""Learning rate schedules: any learning rate times a warmup, for any Keras optimizer."""
 
-import functools
-from typing import Any, TypeVar
+from typing import Any
 
 import keras
 from keras.optimizers.schedules import LearningRateSchedule
 
-from tfwarmup import checks, factors
+from tfwarmup import checks, warmups
 from tfwarmup.compat import ops
+from tfwarmup.warmups import Warmup
 
-OptimizerT = TypeVar("OptimizerT")
+_registered = keras.saving.register_keras_serializable("tfwarmup")
 
 
-@keras.saving.register_keras_serializable("tfwarmup")
-class Warmup(LearningRateSchedule):
-    """Any learning rate x any warmup of the table `tfwarmup.WARMUPS`.
+@_registered
+class WarmupSchedule(LearningRateSchedule):
+    """Any learning rate x any warmup.
 
     At update t the rate is `omega_t * learning_rate`. The paper counts updates from 1 and Keras counts steps from 0, so
     t = step + 1 and the first update is not zero.
 
     Args:
-        learning_rate: A float, or any `LearningRateSchedule` (a decay, say), which is called with Keras' own step.
-        warmup: A name of `tfwarmup.WARMUPS`.
-        beta_2: The optimizer's second discount factor, for the untuned warmups and "radam".
-        period: The warmup period, for "linear" and "exponential".
+        learning_rate: A number, or any `LearningRateSchedule` (a decay, say) that does not warm up itself.
+        warmup: A name of `tfwarmup.WARMUPS`, an object of `tfwarmup.warmups`, or a function of t.
+        beta_2: The optimizer's second discount factor, for the untuned warmups and "radam" by name.
+        period: The warmup period, for "linear" and "exponential" by name.
+        decay_after_warmup: Whether the decay waits for the warmup: the schedule in `learning_rate` is then called with
+            the number of updates since the warmup's end, 0 before it. Otherwise with Keras' own step.
         steps_per_update: The optimizer's `gradient_accumulation_steps`, if it has any. Keras hands a schedule the step
             of the micro-batch; a warmup counts parameter updates.
+        start: How many updates had been made when the warmup began: for a warmup that starts in the middle.
 
-    >>> schedule = Warmup(1e-3, "linear", period=10)
+    >>> schedule = WarmupSchedule(1e-3, "linear", period=10)
     >>> [round(schedule(step), 6) for step in (0, 4, 9, 99)]
     [0.0001, 0.0005, 0.001, 0.001]
 
@@ -35,255 +38,266 @@ class Warmup(LearningRateSchedule):
         [Ma and Yarats, 2021](https://arxiv.org/abs/1910.04209)
     """
 
-    # The constructor's arguments, which are the attributes and the config too.
-    _arguments: tuple[str, ...] = ("learning_rate", "warmup", "beta_2", "period", "steps_per_update")
-
     def __init__(
         self,
         learning_rate: float | LearningRateSchedule,
-        warmup: str = "untuned_linear",
+        warmup: Any = "untuned_linear",
         *,
         beta_2: float | None = None,
         period: float | None = None,
+        decay_after_warmup: bool = False,
         steps_per_update: int = 1,
+        start: int = 0,
     ) -> None:
         super().__init__()
-        self.learning_rate = _checked_rate(learning_rate)
-        self.warmup = warmup
-        self.beta_2 = beta_2
-        self.period = period
+        self.learning_rate = checked_rate(learning_rate)
+        self.warmup = _scheduled(warmups.get(warmup, beta_2=beta_2, period=period))
+        self.decay_after_warmup = checked_decay(decay_after_warmup, self.learning_rate, self.warmup)
         self.steps_per_update = checks.integer("steps_per_update", steps_per_update, least=1)
-        self._factor = factors.rule(warmup).bind(warmup, beta_2=beta_2, period=period)
+        self.start = checks.integer("start", start, least=0)
+        refuse_second_warmup(self.learning_rate)
 
     def __call__(self, step: Any) -> Any:
-        base = self.learning_rate
-        rate = base(step) if isinstance(base, LearningRateSchedule) else base
-        return rate * self.factor(step)
+        return self._rate(step) * self.warmup_factor(step)
 
-    def factor(self, step: Any) -> Any:
-        """omega_t at a step of Keras: the multiplier alone."""
-        return self._factor(step // self.steps_per_update + 1)
+    def __repr__(self) -> str:
+        return f"{type(self).__name__}({self.learning_rate!r}, {self.warmup!r})"
+
+    def warmup_factor(self, step: Any) -> Any:
+        """omega_t at a step of Keras: what multiplies the learning rate."""
+        return self.warmup(self._update(step))
 
     def get_config(self) -> dict[str, Any]:
-        config = {name: getattr(self, name) for name in self._arguments}
-        if isinstance(self.learning_rate, LearningRateSchedule):
-            config["learning_rate"] = keras.saving.serialize_keras_object(self.learning_rate)
-        return config
+        return {
+            **self._rate_and_timing(),
+            "warmup": keras.saving.serialize_keras_object(self.warmup),
+        }
 
     @classmethod
-    def from_config(cls, config: dict[str, Any]) -> "Warmup":
-        return cls(**_with_schedule(config, "learning_rate"))
+    def from_config(cls, config: dict[str, Any]) -> "WarmupSchedule":
+        return cls(**{**config, **deserialized(config, "learning_rate", "warmup")})
+
+    def _rate(self, step: Any) -> Any:
+        rate = self.learning_rate
+        if not isinstance(rate, LearningRateSchedule):
+            return rate
+        return rate(updates_after(self._update(step), self.warmup.length) if self.decay_after_warmup else step)
+
+    def _update(self, step: Any) -> Any:
+        if not (checks.is_number(step) or hasattr(step, "dtype")):
+            raise ValueError(f"`step` must be a number >= 0, an array or a tensor. Received: step={checks.shown(step)}")
+        return step // self.steps_per_update + 1 - self.start
+
+    def _rate_and_timing(self) -> dict[str, Any]:
+        rate = self.learning_rate
+        is_schedule = isinstance(rate, LearningRateSchedule)
+        return {
+            "learning_rate": keras.saving.serialize_keras_object(rate) if is_schedule else rate,
+            "decay_after_warmup": self.decay_after_warmup,
+            "steps_per_update": self.steps_per_update,
+            "start": self.start,
+        }
 
 
-@keras.saving.register_keras_serializable("tfwarmup")
-class LinearWarmup(Warmup):
+class _OfOneWarmup(WarmupSchedule):
+    """A schedule whose class says which warmup it has: the arguments of the warmup are its own."""
+
+    def get_config(self) -> dict[str, Any]:
+        return {**self._rate_and_timing(), **self.warmup.get_config()}
+
+    @classmethod
+    def from_config(cls, config: dict[str, Any]) -> "WarmupSchedule":
+        return cls(**{**config, **deserialized(config, "learning_rate")})
+
+
+@_registered
+class LinearWarmup(_OfOneWarmup):
     """omega_t = min(1, t / period).
+
+    Args:
+        learning_rate, **timing: As `WarmupSchedule` has them.
+        period: The warmup period, in updates.
+        initial: The factor to rise from.
 
     >>> LinearWarmup(1.0, period=4)(1)
     0.5
     """
 
-    _arguments = ("learning_rate", "period", "steps_per_update")
-
     def __init__(
-        self, learning_rate: float | LearningRateSchedule, period: float, *, steps_per_update: int = 1
+        self, learning_rate: float | LearningRateSchedule, period: float, *, initial: float = 0.0, **timing: Any
     ) -> None:
-        super().__init__(learning_rate, "linear", period=period, steps_per_update=steps_per_update)
+        super().__init__(learning_rate, warmups.Linear(period, initial=initial), **timing)
 
 
-@keras.saving.register_keras_serializable("tfwarmup")
-class ExponentialWarmup(Warmup):
+@_registered
+class ExponentialWarmup(_OfOneWarmup):
     """omega_t = 1 - exp(-t / period).
+
+    Args:
+        learning_rate, period, initial, **timing: As `LinearWarmup` has them.
 
     >>> round(ExponentialWarmup(1.0, period=4)(3), 6)
     0.632121
     """
 
-    _arguments = ("learning_rate", "period", "steps_per_update")
-
     def __init__(
-        self, learning_rate: float | LearningRateSchedule, period: float, *, steps_per_update: int = 1
+        self, learning_rate: float | LearningRateSchedule, period: float, *, initial: float = 0.0, **timing: Any
     ) -> None:
-        super().__init__(learning_rate, "exponential", period=period, steps_per_update=steps_per_update)
+        super().__init__(learning_rate, warmups.Exponential(period, initial=initial), **timing)
 
 
-@keras.saving.register_keras_serializable("tfwarmup")
-class UntunedLinearWarmup(Warmup):
+@_registered
+class UntunedLinearWarmup(_OfOneWarmup):
     """Linear warmup over 2 / (1 - beta_2) updates: the paper's recommendation, nothing to tune.
+
+    Args:
+        learning_rate, **timing: As `WarmupSchedule` has them.
+        beta_2: That of the optimizer, which a schedule cannot see; `tfwarmup.warm_up` reads it from the optimizer.
+        initial: The factor to rise from.
 
     >>> round(UntunedLinearWarmup(1.0, beta_2=0.999)(499), 12)
     0.25
     """
 
-    _arguments = ("learning_rate", "beta_2", "steps_per_update")
-
     def __init__(
-        self, learning_rate: float | LearningRateSchedule, beta_2: float = 0.999, *, steps_per_update: int = 1
+        self,
+        learning_rate: float | LearningRateSchedule,
+        beta_2: float | None = None,
+        *,
+        initial: float = 0.0,
+        **timing: Any,
     ) -> None:
-        super().__init__(learning_rate, "untuned_linear", beta_2=beta_2, steps_per_update=steps_per_update)
+        super().__init__(learning_rate, warmups.UntunedLinear(beta_2, initial=initial), **timing)
 
 
-@keras.saving.register_keras_serializable("tfwarmup")
-class UntunedExponentialWarmup(Warmup):
+@_registered
+class UntunedExponentialWarmup(_OfOneWarmup):
     """Exponential warmup with the constant 1 / (1 - beta_2), close to RAdam's in shape.
+
+    Args:
+        learning_rate, beta_2, initial, **timing: As `UntunedLinearWarmup` has them.
 
     >>> round(UntunedExponentialWarmup(1.0, beta_2=0.999)(999), 6)
     0.632121
     """
 
-    _arguments = ("learning_rate", "beta_2", "steps_per_update")
-
     def __init__(
-        self, learning_rate: float | LearningRateSchedule, beta_2: float = 0.999, *, steps_per_update: int = 1
+        self,
+        learning_rate: float | LearningRateSchedule,
+        beta_2: float | None = None,
+        *,
+        initial: float = 0.0,
+        **timing: Any,
     ) -> None:
-        super().__init__(learning_rate, "untuned_exponential", beta_2=beta_2, steps_per_update=steps_per_update)
+        super().__init__(learning_rate, warmups.UntunedExponential(beta_2, initial=initial), **timing)
 
 
-@keras.saving.register_keras_serializable("tfwarmup")
-class RAdamWarmup(Warmup):
+@_registered
+class RAdamWarmup(_OfOneWarmup):
     """RAdam's fixed warmup as a schedule, for an Adam that is not this package's.
 
     A learning rate cannot take momentum steps, so for the first four updates there are three of the paper's four rules:
     "nothing" (a rate of 0), "constant_adam" (omega_5) and "linear_adam" (a line to omega_5). For RAdam itself use
     `tfwarmup.RAdam`.
 
+    Args:
+        learning_rate, beta_2, initial, **timing: As `UntunedLinearWarmup` has them.
+        first_steps: One of the three.
+        rho_threshold: Where the first steps end; 5.0 is what torch, optax and tensorflow-addons have.
+
     >>> [round(RAdamWarmup(1.0, 0.999, first_steps="linear_adam")(step), 6) for step in (0, 3, 4)]
     [0.003462, 0.013849, 0.017312]
     """
 
-    _arguments = ("learning_rate", "beta_2", "rho_threshold", "first_steps", "steps_per_update")
-
     def __init__(
         self,
         learning_rate: float | LearningRateSchedule,
-        beta_2: float = 0.999,
+        beta_2: float | None = None,
         *,
-        rho_threshold: float = 4.0,
         first_steps: str = "nothing",
-        steps_per_update: int = 1,
+        rho_threshold: float = 4.0,
+        initial: float = 0.0,
+        **timing: Any,
     ) -> None:
-        if first_steps == "momentum":
-            raise ValueError(
-                "`first_steps` of a schedule must be one of nothing, constant_adam, linear_adam: momentum steps need "
-                "the optimizer `tfwarmup.RAdam`. Received: first_steps='momentum'"
-            )
-        super().__init__(learning_rate, "radam", beta_2=beta_2, steps_per_update=steps_per_update)
-        self.rho_threshold = rho_threshold
-        self.first_steps = first_steps
-        self._factor = functools.partial(
-            factors.radam, beta_2=beta_2, rho_threshold=rho_threshold, first_steps=first_steps
-        )
-        self._factor(1)  # checks the arguments, now rather than inside a training step
+        warmup = warmups.Rectified(beta_2, first_steps, rho_threshold, initial=initial)
+        super().__init__(learning_rate, warmup, **timing)
 
 
-@keras.saving.register_keras_serializable("tfwarmup")
-class Delayed(LearningRateSchedule):
-    """A schedule that starts `steps` steps late and holds its first value until then: decay after the warmup.
-
-    >>> decay = keras.optimizers.schedules.PiecewiseConstantDecay([1], [1.0, 0.1])
-    >>> [float(Delayed(decay, steps=2)(step)) for step in (0, 3, 4)]  # doctest: +ELLIPSIS
-    [1.0, 1.0, 0.1...]
-    """
-
-    def __init__(self, schedule: LearningRateSchedule, steps: int) -> None:
-        super().__init__()
-        if not isinstance(schedule, LearningRateSchedule):
-            raise ValueError(f"`schedule` must be a `LearningRateSchedule`. Received: schedule={schedule!r}")
-        self.schedule = schedule
-        self.steps = checks.integer("steps", steps, least=0)
-
-    def __call__(self, step: Any) -> Any:
-        if isinstance(step, (int, float)):
-            return self.schedule(max(step - self.steps, 0))
-        return self.schedule(ops.maximum(step - self.steps, 0))
-
-    def get_config(self) -> dict[str, Any]:
-        return {"schedule": keras.saving.serialize_keras_object(self.schedule), "steps": self.steps}
-
-    @classmethod
-    def from_config(cls, config: dict[str, Any]) -> "Delayed":
-        return cls(**_with_schedule(config, "schedule"))
-
-
-def warm_up(optimizer: OptimizerT, warmup: str = "untuned_linear", *, period: float | None = None) -> OptimizerT:
-    """Gives an existing optimizer a warmup, in place, and returns it: call it before `compile`.
-
-    beta_2, the learning rate (or schedule) and the accumulation steps are read from the optimizer, through a
-    `LossScaleOptimizer` too.
-
-    Args:
-        optimizer: Any Keras optimizer; for the untuned warmups and "radam", one with Adam's beta_2.
-        warmup: A name of `tfwarmup.WARMUPS`.
-        period: The warmup period, for "linear" and "exponential".
-
-    >>> optimizer = warm_up(keras.optimizers.AdamW(1e-3, beta_2=0.98))
-    >>> round(float(optimizer.learning_rate), 8)  # of the first of 2 / (1 - 0.98) = 100 updates
-    1e-05
-    """
-    inner = getattr(optimizer, "inner_optimizer", None)
-    if inner is not None:
-        warm_up(inner, warmup, period=period)
-        return optimizer
-    rate = _current_rate(optimizer)
-    config = optimizer.get_config()  # type: ignore[attr-defined]
-    _refuse_second_warmup(optimizer, config, rate)
-    beta_2 = _second_moment_beta_2(optimizer, config) if factors.rule(warmup).argument == "beta_2" else None
-    steps = config.get("gradient_accumulation_steps") or 1
-    optimizer.learning_rate = Warmup(  # type: ignore[attr-defined]
-        rate, warmup, beta_2=beta_2, period=period, steps_per_update=steps
-    )
-    return optimizer
-
-
-def _current_rate(optimizer: Any) -> float | LearningRateSchedule:
-    # Keras 3 keeps a schedule in `_learning_rate` and evaluates it in `learning_rate`; Keras 2's older optimizers, and
-    # with them tensorflow-addons', have the schedule itself in `learning_rate`.
-    rate = getattr(optimizer, "_learning_rate", None)
-    if rate is None:
-        rate = optimizer.learning_rate
-    if isinstance(rate, LearningRateSchedule):
-        return rate
-    if callable(rate):
-        raise ValueError(
-            "`warm_up` needs an optimizer whose learning rate is a number or a `LearningRateSchedule`. Received: "
-            f"learning_rate={rate!r}"
-        )
-    return float(optimizer.get_config()["learning_rate"])
-
-
-def _refuse_second_warmup(optimizer: Any, config: dict[str, Any], rate: Any) -> None:
-    own = config.get("warmup", "radam" if "first_steps" in config else None)
-    if own is not None or isinstance(rate, Warmup):
-        raise ValueError(
-            "`warm_up` needs an optimizer without a warmup: two would multiply. Received: "
-            f"{type(optimizer).__name__} with warmup {own or rate.warmup!r}"
-        )
-
-
-def _second_moment_beta_2(optimizer: Any, config: dict[str, Any]) -> float:
-    # Lion has a beta_2, but it is the discount of its momentum: there is no second moment to warm up for.
-    if "beta_2" not in config or type(optimizer).__name__ == "Lion":
-        raise ValueError(
-            "An untuned warmup follows from the `beta_2` of the optimizer's second moment, as Adam, AdamW, Nadam and "
-            "Lamb have it; without one, use warmup='linear' or 'exponential' with a `period`. Received: "
-            f"optimizer={type(optimizer).__name__}"
-        )
-    return float(config["beta_2"])
-
-
-def _with_schedule(config: dict[str, Any], key: str) -> dict[str, Any]:
-    value = config[key]
-    if isinstance(value, dict):
-        value = keras.saving.deserialize_keras_object(value)
-    return {**config, key: value}
-
-
-def _checked_rate(learning_rate: Any) -> Any:
+def checked_rate(learning_rate: Any) -> Any:
+    """A learning rate as a schedule or a float."""
     if isinstance(learning_rate, LearningRateSchedule):
         return learning_rate
     if not checks.is_number(learning_rate) or learning_rate < 0:
         raise ValueError(
             "`learning_rate` must be a finite number >= 0 or a `LearningRateSchedule`. Received: "
-            f"learning_rate={learning_rate!r}"
+            f"learning_rate={checks.shown(learning_rate)}"
         )
-    return learning_rate
+    return float(learning_rate)
+
+
+def checked_decay(decay_after_warmup: Any, learning_rate: Any, warmup: Warmup) -> bool:
+    """Whether a decay waits for the warmup; an error if there is no decay, or no end to wait for."""
+    if checks.flag("decay_after_warmup", decay_after_warmup):
+        if not isinstance(learning_rate, LearningRateSchedule):
+            raise ValueError(
+                "`decay_after_warmup` needs a `LearningRateSchedule` as the learning rate: a constant does not decay. "
+                f"Received: learning_rate={checks.shown(learning_rate)}"
+            )
+        _ = warmup.length
+    return bool(decay_after_warmup)
+
+
+def updates_after(t: Any, length: float) -> Any:
+    """How many updates after a warmup of that length update t is: the step of a decay that waited for it.
+
+    >>> [updates_after(t, 10.0) for t in (1, 10, 11)]
+    [0.0, 0.0, 1.0]
+    """
+    if isinstance(t, (int, float)):
+        return max(t - length, 0.0)
+    return ops.maximum(ops.cast(t, "float32") - length, 0.0)
+
+
+def warms_up(rate: Any) -> bool:
+    """Whether a learning rate has a warmup in it, at any depth: one of this package, or that of `CosineDecay`."""
+    if not isinstance(rate, LearningRateSchedule):
+        return False
+    if isinstance(rate, WarmupSchedule):
+        return not isinstance(rate.warmup, warmups.NoWarmup) or warms_up(rate.learning_rate)
+    is_cosine = bool(getattr(rate, "warmup_steps", 0)) and getattr(rate, "warmup_target", None) is not None
+    return is_cosine or any(warms_up(inner) for inner in vars(rate).values())
+
+
+def refuse_second_warmup(rate: Any) -> None:
+    if warms_up(rate):
+        raise ValueError(
+            "A learning rate that gets a warmup must not have one already: two would multiply. Received: "
+            f"learning_rate={checks.shown(rate)}"
+        )
+
+
+def warmup_schedules(rate: Any) -> list[WarmupSchedule]:
+    """The schedules of this package in a learning rate, the outermost first."""
+    if not isinstance(rate, LearningRateSchedule):
+        return []
+    own = [rate] if isinstance(rate, WarmupSchedule) else []
+    return own + [schedule for inner in vars(rate).values() for schedule in warmup_schedules(inner)]
+
+
+def deserialized(config: dict[str, Any], *names: str) -> dict[str, Any]:
+    """Those entries of a config that are configs of objects themselves, as objects."""
+    return {
+        name: keras.saving.deserialize_keras_object(config[name])
+        for name in names
+        if isinstance(config.get(name), dict)
+    }
+
+
+def _scheduled(warmup: Warmup) -> Warmup:
+    warmup(1)  # an untuned warmup without its beta_2 fails now rather than inside a training step
+    if warmup.momentum_steps:
+        raise ValueError(
+            "`first_steps` of a schedule must be one of nothing, constant_adam, linear_adam: momentum steps need "
+            f"an optimizer of this package, such as `tfwarmup.RAdam`. Received: {warmup!r}"
+        )
+    return warmup

@@ -4,15 +4,15 @@ keras-tuner is not imported: `hp` is anything with its `Choice`, `Fixed` and `Fl
 """
 
 import dataclasses
-import functools
 from collections.abc import Callable, Iterable
 from typing import Any
 
 from keras.optimizers.schedules import LearningRateSchedule
 
-from tfwarmup import checks, factors
+from tfwarmup import checks, warmups
 from tfwarmup.optimizers import Adam, RAdam
-from tfwarmup.schedules import Warmup
+from tfwarmup.schedules import warms_up
+from tfwarmup.warmups import Warmup
 
 _RADAM_OPTIONS = ("first_steps", "rho_threshold")
 
@@ -39,9 +39,9 @@ def warmup_space(
     hp: Any,
     learning_rate: float | Iterable[float] | LogRange = (1e-4, 1e-3, 1e-2),
     beta_2: float | Iterable[float] | LogRange = (0.99, 0.997, 0.999),
-    warmup: str | Iterable[str] = ("untuned_exponential", "untuned_linear", "radam"),
+    warmup: Any = ("untuned_exponential", "untuned_linear", "radam"),
     *,
-    warmup_period: float | None = None,
+    period: float | Iterable[float] | LogRange | None = None,
     decay: Callable[[float], float | LearningRateSchedule] | None = None,
     prefix: str = "",
     **options: Any,
@@ -56,8 +56,9 @@ def warmup_space(
         hp: The `HyperParameters` that keras-tuner hands to `build_model`.
         learning_rate: A number > 0, several, or a `LogRange`.
         beta_2: A number in (0, 1), several, or a `LogRange`; with "radam", above 0.6.
-        warmup: A name of `tfwarmup.WARMUPS`, or several. "radam" gives `tfwarmup.RAdam`, the others `tfwarmup.Adam`.
-        warmup_period: The period, for "linear" and "exponential".
+        warmup: A name of `tfwarmup.WARMUPS`, an object of `tfwarmup.warmups`, or several of these. "radam" gives
+            `tfwarmup.RAdam`, the others `tfwarmup.Adam`.
+        period: For "linear" and "exponential" by name: their period, several, or a `LogRange`. It is declared too.
         decay: A function that turns the rate drawn into a schedule, if the rate is to decay.
         prefix: What the names of the hyperparameters begin with, for several optimizers in one search.
         **options: What both optimizers take (`beta_1`, `epsilon`, `weight_decay`, clipping); `first_steps` and
@@ -67,28 +68,35 @@ def warmup_space(
     ...     def Choice(self, name, values, ordered):
     ...         return values[0]
     >>> optimizer = warmup_space(First(), weight_decay=1e-4)
-    >>> type(optimizer).__name__, optimizer.warmup, optimizer.beta_2
-    ('Adam', 'untuned_exponential', 0.99)
+    >>> type(optimizer).__name__, optimizer.warmup
+    ('Adam', UntunedExponential(beta_2=0.99))
     """
-    rates, betas, names = _numbers(learning_rate), _numbers(beta_2), _choices(warmup)
+    rates, betas, rules = _numbers(learning_rate), _numbers(beta_2), _by_name(warmup)
+    periods = None if period is None else _numbers(period)
     radam_options = {name: options.pop(name) for name in _RADAM_OPTIONS if name in options}
-    _check_numbers("learning_rate", rates, functools.partial(checks.positive, "learning_rate"))
-    _check_numbers("beta_2", betas, checks.beta_2)
-    _check_choices("warmup", names)
-    _check_warmups(names, betas, warmup_period, radam_options)
+    _check("learning_rate", rates, lambda rate: checks.positive("learning_rate", rate))
+    _check("beta_2", betas, checks.beta_2)
+    _check("period", periods, lambda value: value is None or checks.positive("period", value))
+    _check_warmups(rules, betas, periods, radam_options)
     _check_decay(decay)
     rate = _declare_number(hp, f"{prefix}learning_rate", rates)
     second = _declare_beta_2(hp, prefix, betas)
-    name = _declare(hp, f"{prefix}warmup", names, ordered=False)
+    name = _declare(hp, f"{prefix}warmup", tuple(rules) if len(rules) > 1 else next(iter(rules)), ordered=False)
+    drawn = None if periods is None else _declare_number(hp, f"{prefix}period", periods)
     base = rate if decay is None else _decaying(decay, rate)
-    if name == "radam":
+    if rules[name] == "radam":
         return RAdam(base, beta_2=second, **radam_options, **options)
-    return Adam(base, beta_2=second, warmup=name, warmup_period=warmup_period, **options)
+    takes_period = rules[name] in warmups.WARMUPS and warmups.takes_period(name)
+    return Adam(base, beta_2=second, warmup=rules[name], period=drawn if takes_period else None, **options)
 
 
-def _choices(value: Any) -> Any:
-    """A tuple of choices, or the single value."""
-    return tuple(value) if isinstance(value, Iterable) and not isinstance(value, str) else value
+def _by_name(warmup: Any) -> dict[str, Any]:
+    """What keras-tuner shall choose from, which takes names only, and the warmup of each name."""
+    several = isinstance(warmup, Iterable) and not isinstance(warmup, str)
+    rules = list(warmup) if several else [warmup]
+    names = [rule if isinstance(rule, str) else repr(rule) for rule in rules]
+    _check_choices("warmup", tuple(names))
+    return dict(zip(names, rules, strict=True))
 
 
 def _numbers(value: Any) -> Any:
@@ -97,8 +105,10 @@ def _numbers(value: Any) -> Any:
     def plain(number: Any) -> Any:
         return float(number) if checks.is_number(number) else number
 
-    value = value if isinstance(value, LogRange) else _choices(value)
-    return tuple(plain(number) for number in value) if isinstance(value, tuple) else plain(value)
+    if isinstance(value, LogRange):
+        return value
+    several = isinstance(value, Iterable) and not isinstance(value, str)
+    return tuple(plain(number) for number in value) if several else plain(value)
 
 
 def _ends(value: Any) -> tuple[Any, ...]:
@@ -115,22 +125,24 @@ def _check_choices(name: str, value: Any) -> None:
         raise ValueError(f"`{name}` must have choices that differ. Received: {name}={value}")
 
 
-def _check_numbers(name: str, value: Any, check: Callable[[Any], float]) -> None:
+def _check(name: str, value: Any, check: Callable[[Any], Any]) -> None:
     for number in _ends(value):
         check(number)
     _check_choices(name, value)
 
 
-def _check_warmups(names: Any, betas: Any, period: float | None, radam_options: dict[str, Any]) -> None:
-    for name in _ends(names):
-        argument = factors.rule(name).argument
-        if argument == "period" and not (checks.is_number(period) and period > 0):  # type: ignore[operator]
-            raise ValueError(
-                f"`warmup_period` must be a finite number > 0 for warmup {name!r}. Received: warmup_period={period}"
-            )
-        if name == "radam":
-            for beta_2 in _ends(betas):
-                factors.radam(1, beta_2, **radam_options)
+def _check_warmups(rules: dict[str, Any], betas: Any, periods: Any, radam_options: dict[str, Any]) -> None:
+    """Makes every warmup that can be drawn, with every beta_2 that stands for others."""
+    tuned = [name for name, rule in rules.items() if isinstance(rule, str) and rule in ("linear", "exponential")]
+    if periods is not None and not tuned:
+        raise ValueError(
+            f"`period` is for warmups 'linear' and 'exponential'. Received: period={periods}, {list(rules)}"
+        )
+    for name, rule in rules.items():
+        options = radam_options if name == "radam" else {"period": _ends(periods)[0] if name in tuned else None}
+        made: Warmup = warmups.get(rule, **options)
+        for beta_2 in _ends(betas):
+            made.with_beta_2(beta_2)
 
 
 def _check_decay(decay: Any) -> None:
@@ -160,6 +172,6 @@ def _declare_beta_2(hp: Any, prefix: str, value: Any) -> Any:
 
 def _decaying(decay: Callable[[float], float | LearningRateSchedule], rate: float) -> float | LearningRateSchedule:
     base = decay(rate)
-    if isinstance(base, Warmup):
+    if warms_up(base):
         raise ValueError(f"`decay` must be without a warmup: two would multiply. Received: {type(base).__name__}")
     return base

@@ -10,6 +10,7 @@ from tfwarmup.analysis.simulation import Magnitudes, simulate_updates
 from trainers.engine.config import ConfigError, Settings, option
 from trainers.engine.program import run_program
 from trainers.engine.records import RunFolder
+from trainers.engine.warmups import WARMUP_FLAGS, flags_warmup
 from trainers.figures.magnitudes import draw_magnitudes
 
 
@@ -33,7 +34,9 @@ def simulate(config: SimulationConfig) -> str:
     """Writes update_magnitudes.csv, .svg and .png, and returns the paper's findings beside these."""
     folder = RunFolder(config, "simulate")
     try:
-        magnitudes = simulate_updates(**config.identity())
+        rule = flags_warmup(config.warmup, config.warmup_period, config.first_steps)
+        numbers = {name: value for name, value in config.identity().items() if name not in WARMUP_FLAGS}
+        magnitudes = simulate_updates(**numbers, warmup=rule)
     except ValueError as error:  # the library's own words
         raise ConfigError(str(error)) from error
     folder.open()

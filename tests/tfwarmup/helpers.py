@@ -2,9 +2,18 @@
 
 import keras
 import numpy as np
+import pytest
 from keras import ops
 
 BACKEND = keras.backend.backend()
+KERAS = tuple(int(part) for part in keras.__version__.split(".")[:2])
+
+
+def of_keras(name, *values):
+    """A parameter of a test that needs one of Keras' optimizers, skipped where this version has none of that name."""
+    missing = not hasattr(keras.optimizers, name)
+    marks = pytest.mark.skipif(missing, reason=f"Keras {keras.__version__} has no {name}")
+    return pytest.param(*(values or (name,)), marks=marks)
 
 
 def compiled(function):
@@ -22,6 +31,11 @@ def compiled(function):
 
 def numpy(x):
     return np.asarray(ops.convert_to_numpy(x))
+
+
+def number(x):
+    """A variable or a tensor as a float; before Keras 3.5 a variable has no `float` of its own."""
+    return float(numpy(x))
 
 
 def random_gradients(updates=1000, size=40, seed=0):
@@ -67,11 +81,24 @@ def drift(values, expected):
     return float(np.max(np.abs(values - expected) / ulp))
 
 
-def small_model(optimizer, **kwargs):
+def squared_error(weight=1.0):
+    """A loss that is multiplied by a weight, since versions of Keras differ in their `loss_weights`."""
+    return lambda y, y_pred: weight * keras.losses.mean_squared_error(y, y_pred)
+
+
+def replica_loss():
+    """The squared error for `fit` under the current strategy: before Keras 3.8 the replicas' losses are added up."""
+    import tensorflow as tf
+
+    replicas = tf.distribute.get_strategy().num_replicas_in_sync
+    return squared_error(1 / replicas if KERAS < (3, 8) else 1.0)
+
+
+def small_model(optimizer, loss="mse", **kwargs):
     """A compiled regression network with 31 weights, the same at every call."""
     keras.utils.set_random_seed(1)
     model = keras.Sequential([keras.Input((3,)), keras.layers.Dense(6, activation="tanh"), keras.layers.Dense(1)])
-    model.compile(optimizer, loss="mse", **kwargs)
+    model.compile(optimizer, loss=loss, **kwargs)
     return model
 
 

@@ -29,10 +29,16 @@ RUNS = {
 }
 
 
-def warmup_and_decay():
-    decay = keras.optimizers.schedules.PolynomialDecay(1e-3, decay_steps=270, end_learning_rate=1e-5)
-    # tensorflow-addons counts from 1 here: its decay has already begun at the update after the warmup's last.
-    return tfwarmup.LinearWarmup(tfwarmup.Delayed(decay, steps=29), period=30)
+class WarmupThenDecay(keras.optimizers.schedules.LearningRateSchedule):
+    """`total_steps`, `warmup_proportion` and `min_lr` as docs/library.md writes them."""
+
+    def __call__(self, step):
+        t = keras.ops.cast(step, "float32") + 1
+        decayed = 1e-3 - (1e-3 - 1e-5) * (t - 30) / 270
+        return keras.ops.where(t < 30, 1e-3 * t / 30, keras.ops.maximum(decayed, 1e-5))
+
+    def get_config(self):
+        return {}
 
 
 OURS = {
@@ -40,7 +46,7 @@ OURS = {
     "weight_decay": lambda: tfwarmup.RAdam(rho_threshold=5.0, weight_decay=0.1),
     "beta_2": lambda: tfwarmup.RAdam(rho_threshold=5.0, beta_2=0.98, epsilon=1e-3),
     "threshold": lambda: tfwarmup.RAdam(rho_threshold=6.5),
-    "warmup": lambda: tfwarmup.RAdam(warmup_and_decay(), rho_threshold=5.0),
+    "warmup": lambda: tfwarmup.RAdam(WarmupThenDecay(), rho_threshold=5.0),
 }
 THETA = np.full(GRADIENTS.shape[1], 0.5)
 

@@ -1,5 +1,6 @@
 import math
-import time
+from decimal import Decimal
+from fractions import Fraction
 
 import keras
 import mpmath
@@ -124,36 +125,9 @@ def test_rho_is_the_papers():
     assert factors.rho(0, 0.999) < 1
 
 
-GOLDEN_PERIODS = {  # at beta_2 = 0.999, or with a period of 2000
-    "none": 0.0,
-    "linear": 999.5,
-    "exponential": 1999.5000416667,
-    "untuned_linear": 999.5,
-    "untuned_exponential": 999.5000833333,
-    "radam": 1033.3246785494,
-}
-
-
-@pytest.mark.parametrize("name", factors.WARMUPS)
-def test_effective_warmup_period_is_the_golden_one(name):
-    period = factors.effective_warmup_period(name, beta_2=0.999, period=2000)
-    assert period == pytest.approx(GOLDEN_PERIODS[name], rel=1e-12, abs=1e-12)
-
-
-@pytest.mark.parametrize("name", factors.WARMUPS)
-@pytest.mark.parametrize("beta_2", [0.9, 0.98, 0.9999])
-def test_effective_warmup_period_is_the_sum(name, beta_2):
-    factor = factors.rule(name).bind(name, beta_2=beta_2, period=123.4)
-    total = np.sum(1 - factor(np.arange(1.0, 60 / (1 - beta_2) + 10000)))
-    assert factors.effective_warmup_period(name, beta_2=beta_2, period=123.4) == pytest.approx(total, rel=1e-11)
-
-
-def test_effective_period_of_radam_is_quick_at_the_largest_beta_2():
-    start = time.perf_counter()
-    period = factors.effective_warmup_period("radam", beta_2=0.99999)
-    assert time.perf_counter() - start < 1
+def test_effective_period_of_radam_is_the_sum_at_the_largest_beta_2():
     total = sum(np.sum(1 - factors.radam(np.arange(a, a + 10.0**6), 0.99999)) for a in np.arange(1, 6e6, 1e6))
-    assert period == pytest.approx(total, rel=1e-11)
+    assert factors.radam_effective_period(0.99999) == pytest.approx(total, rel=1e-11)
 
 
 @pytest.mark.parametrize(("beta_2", "rounded"), [(0.999, 1999), (0.98, 99)])
@@ -196,14 +170,42 @@ def test_a_threshold_below_four_is_refused(threshold):
         factors.radam(1, 0.999, rho_threshold=threshold)
 
 
-def test_unknown_names_are_refused_with_those_that_exist():
-    with pytest.raises(ValueError, match=r"must be one of none, linear, .*, radam\. Received: warmup='cosine'"):
-        factors.effective_warmup_period("cosine", beta_2=0.999)
+def test_an_unknown_rule_for_the_first_steps_is_refused_with_those_that_exist():
     with pytest.raises(ValueError, match=r"must be one of momentum, nothing, constant_adam, linear_adam\. Received"):
         factors.radam(1, 0.999, first_steps="sgd")
 
 
-@pytest.mark.parametrize(("name", "argument"), [("linear", "period"), ("radam", "beta_2")])
-def test_a_missing_argument_is_named(name, argument):
-    with pytest.raises(ValueError, match=f"Warmup '{name}' needs `{argument}`"):
-        factors.effective_warmup_period(name)
+NO_UPDATES = [-1, -0.5, math.nan, math.inf, 10**400, "5", None, [1, 2], (1,), {}, True, 1j, np.array([1, -1])]
+
+
+@pytest.mark.parametrize(
+    "t", [*NO_UPDATES, np.array(["1"]), np.array([1, math.nan]), np.float32("inf"), np.array([True])]
+)
+@pytest.mark.parametrize(
+    "factor",
+    [
+        factors.none,
+        lambda t: factors.linear(t, 10),
+        lambda t: factors.exponential(t, 10),
+        lambda t: factors.radam(t, 0.999),
+        lambda t: factors.rho(t, 0.999),
+    ],
+)
+def test_a_t_that_counts_no_updates_is_refused(factor, t):
+    with pytest.raises(ValueError, match=r"`t` must be a finite number >= 0 .* Received: t="):
+        factor(t)
+
+
+@pytest.mark.parametrize("number", [Fraction(999, 1000), np.float64(0.999), Decimal("0.999")])
+def test_numbers_of_other_kinds_are_taken_if_they_are_real(number):
+    if isinstance(number, Decimal):  # is no `numbers.Real`
+        with pytest.raises(ValueError, match="`beta_2` must be a number"):
+            factors.untuned_linear(500, number)
+    else:
+        assert factors.untuned_linear(500, number) == factors.untuned_linear(500, 0.999)
+
+
+@pytest.mark.parametrize("period", [10**400, Fraction(1, 10**400), -Fraction(1, 3)])
+def test_numbers_beyond_every_float_are_refused(period):
+    with pytest.raises(ValueError, match=r"`period` must be a finite number > 0\. Received: period="):
+        factors.linear(1, period)

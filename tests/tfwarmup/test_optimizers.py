@@ -11,6 +11,7 @@ from tests.tfwarmup import reference
 from tests.tfwarmup.helpers import (
     BACKEND,
     drift,
+    number,
     numpy,
     random_gradients,
     small_data,
@@ -18,7 +19,7 @@ from tests.tfwarmup.helpers import (
     trajectory,
     weights,
 )
-from tfwarmup import FIRST_STEPS, WARMUPS, factors
+from tfwarmup import FIRST_STEPS, WARMUPS, warmups
 
 GRADIENTS = random_gradients()
 SHORT = GRADIENTS[:60]
@@ -91,8 +92,9 @@ def test_radam_at_threshold_five_is_torch_radam(weight_decay):
 
 @pytest.mark.parametrize("name", WARMUPS)
 def test_adam_with_a_warmup_is_the_papers(name):
-    omega = factors.rule(name).bind(name, beta_2=0.99, period=77.7)
-    optimizer = tfwarmup.Adam(1e-3, beta_2=0.99, warmup=name, warmup_period=77.7, weight_decay=0.1)
+    period = 77.7 if warmups.takes_period(name) else None
+    omega = warmups.get(name, period=period).with_beta_2(0.99)
+    optimizer = tfwarmup.Adam(1e-3, beta_2=0.99, warmup=name, period=period, weight_decay=0.1)
     expected = reference.adam(SHORT, 0.5, beta_2=0.99, omega=omega, weight_decay=0.1)
     theta = np.full(SHORT.shape[1], 0.5)
     assert drift(trajectory(optimizer, SHORT, theta), expected) < 16
@@ -100,7 +102,7 @@ def test_adam_with_a_warmup_is_the_papers(name):
 
 def test_a_warmup_inside_is_the_same_as_a_schedule_weight_decay_included():
     inside = tfwarmup.Adam(1e-3, warmup="untuned_linear", weight_decay=0.1)
-    schedule = tfwarmup.Adam(tfwarmup.UntunedLinearWarmup(1e-3), weight_decay=0.1)
+    schedule = tfwarmup.Adam(tfwarmup.UntunedLinearWarmup(1e-3, 0.999), weight_decay=0.1)
     theta = np.full(SHORT.shape[1], 0.5)
     np.testing.assert_allclose(trajectory(inside, SHORT, theta), trajectory(schedule, SHORT, theta), rtol=1e-7)
 
@@ -165,7 +167,7 @@ def test_a_skipped_step_does_not_advance_the_warmup(bad):
     values = trajectory(optimizer, np.insert(SHORT[:3] * scale, [1, 1, 2], bad, axis=0))
     np.testing.assert_array_equal(values[1], values[2])
     np.testing.assert_allclose(values[[0, 3, 5]], expected, rtol=1e-6)
-    assert int(inner.iterations) == 3
+    assert number(inner.iterations) == 3
     assert float(inner.warmup_factor) == pytest.approx(4 / 2000, rel=1e-6)
 
 
@@ -203,16 +205,40 @@ def test_learning_rate_scheduler_works_with_a_warmup():
     model = small_model(tfwarmup.RAdam(1e-2))
     scheduler = keras.callbacks.LearningRateScheduler(lambda epoch, rate: 1e-2 / (epoch + 1))
     model.fit(*small_data(), batch_size=16, epochs=2, callbacks=[scheduler], verbose=0)
-    assert float(model.optimizer.learning_rate) == pytest.approx(5e-3)
+    assert number(model.optimizer.learning_rate) == pytest.approx(5e-3)
 
 
 OPTIMIZERS = {
     "radam": lambda: tfwarmup.RAdam(1e-2, beta_2=0.98, first_steps="momentum", rho_threshold=5.0, weight_decay=0.01),
     "ablation": lambda: tfwarmup.RAdam(1e-2, first_steps="linear_adam"),
-    "adam": lambda: tfwarmup.Adam(1e-2, epsilon=1e-8, warmup="linear", warmup_period=20.5, global_clipnorm=1.0),
-    "scheduled": lambda: tfwarmup.Adam(tfwarmup.UntunedExponentialWarmup(1e-2), weight_decay=0.1),
-    "keras": lambda: keras.optimizers.AdamW(tfwarmup.UntunedLinearWarmup(1e-2)),
+    "adam": lambda: tfwarmup.Adam(1e-2, epsilon=1e-8, warmup="linear", period=20.5, global_clipnorm=1.0),
+    "scheduled": lambda: tfwarmup.Adam(tfwarmup.UntunedExponentialWarmup(1e-2, 0.999), weight_decay=0.1),
+    "keras": lambda: keras.optimizers.AdamW(tfwarmup.UntunedLinearWarmup(1e-2, 0.999)),
 }
+
+
+def test_a_schedule_of_weight_decay_is_followed_and_saved():
+    falling = keras.optimizers.schedules.PiecewiseConstantDecay([29], [0.1, 0.02])
+    theta = np.full(SHORT.shape[1], 0.5)
+    values = trajectory(tfwarmup.RAdam(1e-1, weight_decay=falling), SHORT, theta)
+    first = np.stack(list(reference.radam(SHORT, theta, alpha=1e-1, weight_decay=0.1)))
+    assert drift(values[:30], first[:30]) < 16
+    assert np.abs(values[59] - first[59]).max() > 1e-3
+    config = tfwarmup.RAdam(weight_decay=falling).get_config()
+    assert tfwarmup.RAdam.from_config(config).get_config() == config
+
+
+def test_momentum_steps_are_part_of_a_warmup():
+    inside = tfwarmup.Adam(1e-3, warmup=warmups.Rectified(first_steps="momentum"))
+    np.testing.assert_array_equal(trajectory(inside, SHORT), trajectory(tfwarmup.RAdam(1e-3), SHORT))
+
+
+def test_a_repr_tells_what_the_optimizer_is():
+    assert repr(tfwarmup.Adam(1e-3, warmup="linear", period=10)) == (
+        "Adam(learning_rate=0.001, beta_1=0.9, beta_2=0.999, epsilon=1e-07, warmup=Linear(period=10.0))"
+    )
+    assert "warmup=Rectified(beta_2=0.999, first_steps='momentum'" in repr(tfwarmup.RAdam())
+    assert "learning_rate=LinearWarmup(0.001, Linear" in repr(tfwarmup.Adam(tfwarmup.LinearWarmup(1e-3, 10)))
 
 
 @pytest.mark.parametrize("name", OPTIMIZERS)
@@ -233,7 +259,7 @@ def test_model_saved_in_the_middle_of_its_warmup_continues_bit_for_bit(name, tmp
     whole.save(tmp_path / "model.keras")
     saved = keras.models.load_model(tmp_path / "model.keras")
     assert saved.optimizer.get_config() == whole.optimizer.get_config()
-    assert int(saved.optimizer.iterations) == 4
+    assert number(saved.optimizer.iterations) == 4
     fit(whole, epochs=3)
     fit(saved, epochs=3)
     np.testing.assert_array_equal(weights(saved), weights(whole))
@@ -244,13 +270,22 @@ def test_model_saved_in_the_middle_of_its_warmup_continues_bit_for_bit(name, tmp
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
-        ({"learning_rate": -1e-3}, "`learning_rate` must be a finite number >= 0. Received: learning_rate=-0.001"),
+        ({"learning_rate": -1e-3}, "`learning_rate` must be a finite number >= 0 .* Received: learning_rate=-0.001"),
+        ({"learning_rate": math.nan}, "`learning_rate` must be a finite number >= 0 .* Received: learning_rate=nan"),
+        ({"learning_rate": 10**400}, "`learning_rate` must be a finite number >= 0 .* Received: learning_rate=1000"),
+        ({"learning_rate": lambda: 1e-3}, "`learning_rate` must be a finite number >= 0 or a `LearningRateSchedule`"),
         ({"beta_1": 1.0}, r"`beta_1` must be a number in \[0, 1\). Received: beta_1=1.0"),
         ({"beta_2": 1.0}, r"`beta_2` must be a number in \(0, 1\). Received: beta_2=1.0"),
         ({"beta_2": math.nan}, r"`beta_2` must be a number in \(0, 1\). Received: beta_2=nan"),
         ({"epsilon": -1e-8}, "`epsilon` must be a finite number >= 0. Received: epsilon=-1e-08"),
         ({"epsilon": None}, "`epsilon` must be a finite number >= 0. Received: epsilon=None"),
         ({"weight_decay": -0.1}, "`weight_decay` must be a finite number >= 0. Received: weight_decay=-0.1"),
+        ({"weight_decay": "0.1"}, "`weight_decay` must be a finite number >= 0. Received: weight_decay='0.1'"),
+        ({"clipnorm": math.nan}, "`clipnorm` must be a finite number > 0. Received: clipnorm=nan"),
+        ({"global_clipnorm": -1.0}, "`global_clipnorm` must be a finite number > 0. Received: global_clipnorm=-1.0"),
+        ({"clipvalue": 0}, "`clipvalue` must be a finite number > 0. Received: clipvalue=0"),
+        ({"gradient_accumulation_steps": 1.5}, "`gradient_accumulation_steps` must be an integer >= 2. Received"),
+        ({"warmup_period": 100}, "not recognized: {'warmup_period': 100}"),
     ],
 )
 @pytest.mark.parametrize("optimizer", [tfwarmup.Adam, tfwarmup.RAdam])
@@ -267,7 +302,14 @@ def test_bad_hyperparameters_are_refused(optimizer, arguments, message):
         (lambda: tfwarmup.RAdam(rho_threshold=3), "`rho_threshold` must be a number >= 4. Received: rho_threshold=3"),
         (lambda: tfwarmup.Adam(warmup="cosine"), "`warmup` must be one of none, linear, .* Received: warmup='cosine'"),
         (lambda: tfwarmup.Adam(warmup="linear"), "Warmup 'linear' needs `period`. Received: period=None"),
-        (lambda: tfwarmup.Adam(warmup="linear", warmup_period=0), "`period` must be a finite number > 0"),
+        (lambda: tfwarmup.Adam(warmup="linear", period=0), "`period` must be a finite number > 0"),
+        (lambda: tfwarmup.Adam(warmup=""), "`warmup` must be one of none, linear, .* Received: warmup=''"),
+        (lambda: tfwarmup.Adam(warmup=["linear"]), "`warmup` must be one of .* Received: warmup="),
+        (lambda: tfwarmup.Adam(period=100), "Warmup 'none' takes no `period`. Received: period=100"),
+        (lambda: tfwarmup.Adam(warmup="untuned_linear", period=10), "'untuned_linear' takes no `period`. Received: "),
+        (lambda: tfwarmup.Adam(warmup=warmups.UntunedLinear(0.9)), "must have that of its optimizer, 0.999. Received"),
+        (lambda: tfwarmup.RAdam(warmup="linear"), "`RAdam` has a warmup of its own and takes no `warmup`.* Received"),
+        (lambda: tfwarmup.RAdam(period=10), "`RAdam` has a warmup of its own and takes no `period`.* Received"),
         (lambda: tfwarmup.Adam(amsgrad=True), "not recognized: {'amsgrad': True}"),
     ],
 )

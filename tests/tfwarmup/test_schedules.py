@@ -3,38 +3,46 @@ import math
 import keras
 import numpy as np
 import pytest
+from keras import ops
+from keras.optimizers import schedules
 
 import tfwarmup
-from tests.tfwarmup.helpers import small_data, small_model, weights
-from tfwarmup import factors
+from tests.tfwarmup.helpers import small_data, small_model
+from tfwarmup import WARMUPS, factors, warmups
 
-COSINE = keras.optimizers.schedules.CosineDecay(1e-2, 1000, alpha=0.1)
+COSINE = schedules.CosineDecay(1e-2, 1000, alpha=0.1)
 NAMED = {
-    "linear": lambda rate: tfwarmup.LinearWarmup(rate, period=30.5),
-    "exponential": lambda rate: tfwarmup.ExponentialWarmup(rate, period=30.5),
-    "untuned_linear": lambda rate: tfwarmup.UntunedLinearWarmup(rate, beta_2=0.98),
-    "untuned_exponential": lambda rate: tfwarmup.UntunedExponentialWarmup(rate, beta_2=0.98),
-    "radam": lambda rate: tfwarmup.RAdamWarmup(rate, beta_2=0.98),
+    "linear": lambda rate, **timing: tfwarmup.LinearWarmup(rate, period=30.5, **timing),
+    "exponential": lambda rate, **timing: tfwarmup.ExponentialWarmup(rate, period=30.5, **timing),
+    "untuned_linear": lambda rate, **timing: tfwarmup.UntunedLinearWarmup(rate, beta_2=0.98, **timing),
+    "untuned_exponential": lambda rate, **timing: tfwarmup.UntunedExponentialWarmup(rate, beta_2=0.98, **timing),
+    "radam": lambda rate, **timing: tfwarmup.RAdamWarmup(rate, beta_2=0.98, **timing),
 }
 
 
+def named_warmup(name):
+    return warmups.get(name, period=30.5 if warmups.takes_period(name) else None).with_beta_2(0.98)
+
+
 def test_every_warmup_of_the_table_has_a_schedule():
-    assert {"none", *NAMED} == set(factors.WARMUPS)
+    assert {"none", *NAMED} == set(WARMUPS)
 
 
 @pytest.mark.parametrize("name", NAMED)
 @pytest.mark.parametrize("base", [1e-2, COSINE])
 def test_rate_is_the_base_times_the_factor(name, base):
-    schedule = NAMED[name](base)
-    factor = factors.rule(name).bind(name, beta_2=0.98, period=30.5)
+    schedule, factor = NAMED[name](base), named_warmup(name)
+    assert schedule.warmup == factor
     for step in (0, 1, 4, 17, 500):
         rate = base if base == 1e-2 else float(base(step))
         assert float(schedule(step)) == pytest.approx(rate * factor(step + 1), rel=1e-6)
+        assert float(schedule.warmup_factor(step)) == pytest.approx(factor(step + 1), rel=1e-12)
 
 
 @pytest.mark.parametrize("name", NAMED)
 def test_model_with_a_nested_schedule_saves_and_loads(name, tmp_path):
-    model = small_model(keras.optimizers.Adam(NAMED[name](tfwarmup.Delayed(COSINE, 5)), beta_2=0.98))
+    schedule = NAMED[name](COSINE, decay_after_warmup=True, initial=0.1)
+    model = small_model(keras.optimizers.Adam(schedule, beta_2=0.98))
     model.fit(*small_data(), batch_size=16, epochs=2, verbose=0)
     model.save(tmp_path / "model.keras")
     loaded = keras.models.load_model(tmp_path / "model.keras")
@@ -44,108 +52,118 @@ def test_model_with_a_nested_schedule_saves_and_loads(name, tmp_path):
     assert clone.get_config() == model.optimizer.get_config()
 
 
-def test_named_schedule_has_only_its_own_arguments_in_its_config():
+def test_named_schedule_has_the_arguments_of_its_warmup_in_its_config():
     assert tfwarmup.UntunedLinearWarmup(1e-3, 0.98).get_config() == {
         "learning_rate": 1e-3,
         "beta_2": 0.98,
+        "initial": 0.0,
+        "decay_after_warmup": False,
         "steps_per_update": 1,
+        "start": 0,
     }
 
 
 def test_radam_schedule_takes_three_of_the_four_first_steps():
     after = factors.radam(5, 0.999)
-    rates = {rule: tfwarmup.RAdamWarmup(1.0, first_steps=rule)(1) for rule in factors.FIRST_STEPS[1:]}
+    rates = {rule: tfwarmup.RAdamWarmup(1.0, 0.999, first_steps=rule)(1) for rule in factors.FIRST_STEPS[1:]}
     assert rates == pytest.approx({"nothing": 0, "constant_adam": after, "linear_adam": after * 2 / 5})
-    with pytest.raises(ValueError, match=r"momentum steps need the optimizer `tfwarmup\.RAdam`"):
-        tfwarmup.RAdamWarmup(1.0, first_steps="momentum")
+    with pytest.raises(ValueError, match=r"momentum steps need an optimizer of this package, such as"):
+        tfwarmup.RAdamWarmup(1.0, 0.999, first_steps="momentum")
 
 
-def test_delayed_holds_the_first_value_then_follows():
-    delayed = tfwarmup.Delayed(COSINE, steps=10)
-    assert [float(delayed(step)) for step in (0, 10, 11, 500)] == [float(COSINE(step)) for step in (0, 0, 1, 490)]
-    counter = keras.Variable(15, dtype="int32", trainable=False)
-    assert float(delayed(counter)) == pytest.approx(float(COSINE(5)), rel=1e-6)
+@pytest.mark.parametrize("name", NAMED)
+def test_a_decay_that_waits_starts_when_the_warmup_ends(name):
+    schedule, warmup = NAMED[name](COSINE, decay_after_warmup=True), named_warmup(name)
+    for t in (1, 29, 31, 99, 100, 101, 300):
+        waited = max(t - warmup.length, 0)
+        expected = float(COSINE(waited)) * warmup(t)
+        assert float(schedule(t - 1)) == pytest.approx(expected, rel=1e-6)
+        assert float(schedule(ops.convert_to_tensor(t - 1))) == pytest.approx(expected, rel=1e-6)
 
 
-def train(optimizer, batch_size, epochs=10):
-    model = small_model(optimizer)
-    model.fit(*small_data(), batch_size=batch_size, epochs=epochs, shuffle=False, verbose=0)
-    return weights(model)
+def test_the_last_update_of_the_warmup_is_the_first_of_the_decay():
+    decay = schedules.PiecewiseConstantDecay([1], [1.0, 0.1])
+    schedule = tfwarmup.LinearWarmup(decay, period=3, decay_after_warmup=True)
+    rates = [float(schedule(step)) for step in range(6)]
+    assert rates == pytest.approx([1 / 3, 2 / 3, 1, 1, 0.1, 0.1])
 
 
-def test_warmup_counts_updates_when_keras_accumulates():
-    def adam(schedule, **kwargs):
-        return keras.optimizers.Adam(schedule, beta_2=0.9, **kwargs)
-
-    big_batch = train(adam(tfwarmup.UntunedLinearWarmup(1e-2, 0.9)), batch_size=64)
-    accumulated = tfwarmup.warm_up(adam(1e-2, gradient_accumulation_steps=4))
-    np.testing.assert_allclose(train(accumulated, batch_size=16), big_batch, atol=2e-6)
-    wrong = train(adam(tfwarmup.UntunedLinearWarmup(1e-2, 0.9), gradient_accumulation_steps=4), batch_size=16)
-    assert np.abs(wrong - big_batch).max() > 1e-3
+def test_a_decay_that_waits_counts_updates_when_gradients_accumulate():
+    decay = schedules.PolynomialDecay(1.0, 10, 0.0)
+    plain = tfwarmup.LinearWarmup(decay, period=3, decay_after_warmup=True)
+    micro = tfwarmup.LinearWarmup(decay, period=3, decay_after_warmup=True, steps_per_update=4)
+    for step in range(60):
+        assert float(micro(step)) == pytest.approx(float(plain(step // 4)), rel=1e-6)
 
 
-def test_warm_up_returns_the_optimizer_with_its_own_rate_and_beta_2():
-    optimizer = keras.optimizers.AdamW(COSINE, beta_2=0.98)
-    assert tfwarmup.warm_up(optimizer) is optimizer
-    config = optimizer.get_config()["learning_rate"]["config"]
-    assert config["beta_2"] == 0.98
-    assert config["learning_rate"]["class_name"] == "CosineDecay"
+def test_a_warmup_may_start_in_the_middle():
+    schedule = tfwarmup.LinearWarmup(1.0, period=10, start=100, steps_per_update=2)
+    assert [schedule(step) for step in (200, 202, 218, 300)] == pytest.approx([0.1, 0.2, 1, 1])
 
 
-def test_warm_up_reaches_through_a_loss_scale_optimizer():
-    inner = keras.optimizers.Adam(1e-2, beta_2=0.98, gradient_accumulation_steps=3)
-    scaled = keras.optimizers.LossScaleOptimizer(inner)
-    assert tfwarmup.warm_up(scaled) is scaled
-    schedule = inner.get_config()["learning_rate"]["config"]
-    assert (schedule["beta_2"], schedule["steps_per_update"]) == (0.98, 3)
+class Halved(schedules.LearningRateSchedule):
+    """A schedule of a user's own around another."""
+
+    def __init__(self, schedule):
+        self.schedule = schedule
+
+    def __call__(self, step):
+        return 0.5 * self.schedule(step)
+
+    def get_config(self):
+        return {"schedule": self.schedule}
 
 
-@pytest.mark.parametrize("name", ["Adam", "AdamW", "Nadam", "Adamax", "Lamb"])
-def test_warm_up_serves_every_optimizer_with_a_second_moment(name):
-    optimizer = tfwarmup.warm_up(getattr(keras.optimizers, name)(1e-2, beta_2=0.98))
-    assert float(optimizer.learning_rate) == pytest.approx(1e-4, rel=1e-6)
+WARMING = {
+    "linear": lambda: tfwarmup.LinearWarmup(1e-3, 10),
+    "inside another": lambda: Halved(tfwarmup.UntunedLinearWarmup(1e-3, 0.999)),
+    "cosine": lambda: schedules.CosineDecay(1e-4, 100, warmup_target=1e-3, warmup_steps=10),
+    "cosine inside another": lambda: Halved(schedules.CosineDecay(1e-4, 100, warmup_target=1e-3, warmup_steps=10)),
+}
+PLACES = {
+    "schedule": lambda rate: tfwarmup.UntunedLinearWarmup(rate, 0.999),
+    "warm_up": lambda rate: tfwarmup.warm_up(keras.optimizers.Adam(rate)),
+    "Adam": lambda rate: tfwarmup.Adam(rate, warmup="untuned_linear"),
+    "RAdam": lambda rate: tfwarmup.RAdam(rate),
+}
 
 
-@pytest.mark.parametrize("name", ["SGD", "RMSprop", "Lion", "Adafactor", "Muon"])
-def test_warm_up_refuses_an_optimizer_without_beta_2_but_for_a_period(name):
-    optimizer = getattr(keras.optimizers, name)(1e-2)
-    with pytest.raises(ValueError, match=rf"`beta_2` of the optimizer's second moment.*Received: optimizer=.*{name}"):
-        tfwarmup.warm_up(optimizer)
-    assert float(optimizer.learning_rate) == pytest.approx(1e-2)
-    assert float(tfwarmup.warm_up(optimizer, "linear", period=10).learning_rate) == pytest.approx(1e-3, rel=1e-6)
+@pytest.mark.parametrize("place", PLACES)
+@pytest.mark.parametrize("name", WARMING)
+def test_two_warmups_are_refused_wherever_they_would_meet(name, place):
+    with pytest.raises(ValueError, match="two would multiply. Received: learning_rate="):
+        PLACES[place](WARMING[name]())
+
+
+@pytest.mark.parametrize("place", PLACES)
+def test_a_decay_without_a_warmup_is_taken(place):
+    assert PLACES[place](Halved(schedules.CosineDecay(1e-3, 100))) is not None
+
+
+def test_one_warmup_in_the_rate_of_an_adam_without_one_is_taken():
+    assert tfwarmup.Adam(tfwarmup.UntunedLinearWarmup(1e-3, 0.999)).beta_2 == 0.999
+
+
+@pytest.mark.parametrize("make", [tfwarmup.Adam, lambda rate, **k: tfwarmup.Adam(Halved(rate), **k)])
+def test_a_schedule_of_another_beta_2_than_the_optimizers_is_noticed(make):
+    with pytest.raises(ValueError, match=r"that of its optimizer, 0.9. Received: UntunedLinear\(beta_2=0.999\)"):
+        make(tfwarmup.UntunedLinearWarmup(1e-3, 0.999), beta_2=0.9)
 
 
 @pytest.mark.parametrize(
-    "optimizer",
-    [
-        lambda: tfwarmup.warm_up(keras.optimizers.Adam()),
-        lambda: tfwarmup.Adam(warmup="untuned_exponential"),
-        lambda: tfwarmup.RAdam(),
-    ],
+    "schedule", [tfwarmup.UntunedLinearWarmup, tfwarmup.UntunedExponentialWarmup, tfwarmup.RAdamWarmup]
 )
-def test_warm_up_refuses_a_second_warmup(optimizer):
-    with pytest.raises(ValueError, match="without a warmup: two would multiply. Received: R?Adam with warmup"):
-        tfwarmup.warm_up(optimizer())
+def test_an_untuned_schedule_does_not_guess_beta_2(schedule):
+    with pytest.raises(ValueError, match="needs the `beta_2` of the optimizer that it is for. Received: beta_2=None"):
+        schedule(1e-3)
 
 
-def test_warm_up_refuses_a_rate_it_cannot_multiply():
-    with pytest.raises(ValueError, match="whose learning rate is a number or a `LearningRateSchedule`. Received"):
-        tfwarmup.warm_up(keras.optimizers.Adam(lambda: 1e-3))
-
-
-def test_a_warmed_up_model_trains_and_reports_its_rate():
-    model = small_model(tfwarmup.warm_up(keras.optimizers.Adam(0.02, beta_2=0.9)))
-    history = model.fit(*small_data(), batch_size=16, epochs=10, verbose=0).history
-    assert history["loss"][-1] < history["loss"][0]
-    assert float(model.optimizer.learning_rate) == pytest.approx(0.02)
-
-
-@pytest.mark.parametrize("rate", [-1e-3, math.nan, math.inf, "1e-3", None])
+@pytest.mark.parametrize("rate", [-1e-3, math.nan, math.inf, "1e-3", None, 10**400, [1e-3], True])
 def test_a_rate_that_is_no_rate_is_refused(rate):
     with pytest.raises(
         ValueError, match=r"`learning_rate` must be a finite number >= 0 or .* Received: learning_rate="
     ):
-        tfwarmup.UntunedLinearWarmup(rate)
+        tfwarmup.UntunedLinearWarmup(rate, 0.999)
 
 
 @pytest.mark.parametrize("steps", [0, -1, 1.5, None])
@@ -154,13 +172,30 @@ def test_steps_per_update_must_be_a_positive_integer(steps):
         tfwarmup.LinearWarmup(1e-3, 10, steps_per_update=steps)
 
 
-def test_delayed_checks_its_arguments():
-    with pytest.raises(ValueError, match="`schedule` must be a `LearningRateSchedule`. Received: schedule=0.1"):
-        tfwarmup.Delayed(0.1, 10)
-    with pytest.raises(ValueError, match="`steps` must be an integer >= 0. Received: steps=-1"):
-        tfwarmup.Delayed(COSINE, -1)
+def test_a_constant_rate_cannot_decay_after_the_warmup():
+    with pytest.raises(ValueError, match="a constant does not decay. Received: learning_rate=0.001"):
+        tfwarmup.LinearWarmup(1e-3, 10, decay_after_warmup=True)
+    with pytest.raises(ValueError, match="`decay_after_warmup` must be True or False. Received: decay_after_warmup=5"):
+        tfwarmup.LinearWarmup(COSINE, 10, decay_after_warmup=5)
 
 
-def test_an_unknown_warmup_is_refused_with_the_names_that_exist():
-    with pytest.raises(ValueError, match=r"`warmup` must be one of none, linear, .* Received: warmup='cosine'"):
-        tfwarmup.warm_up(keras.optimizers.Adam(), "cosine")
+def test_a_step_before_the_first_is_refused():
+    with pytest.raises(ValueError, match="`t` must be a finite number >= 0 .* Received: t=-5"):
+        tfwarmup.LinearWarmup(1e-3, 10)(-6)
+
+
+@pytest.mark.parametrize("step", [None, "5", [1, 2], {}, math.nan, 10**400])
+def test_a_step_that_is_no_number_is_refused(step):
+    for schedule in (tfwarmup.LinearWarmup(1e-3, 10), tfwarmup.LinearWarmup(COSINE, 10, decay_after_warmup=True)):
+        with pytest.raises(ValueError, match="`step` must be a number >= 0, an array or a tensor. Received: step="):
+            schedule(step)
+
+
+def test_a_repr_tells_rate_and_warmup():
+    assert repr(tfwarmup.LinearWarmup(1e-3, 10)) == "LinearWarmup(0.001, Linear(period=10.0))"
+    assert repr(tfwarmup.WarmupSchedule(1e-3, "none")) == "WarmupSchedule(0.001, NoWarmup())"
+
+
+def test_numpy_numbers_are_saved():
+    schedule = tfwarmup.LinearWarmup(np.float32(1e-3), np.int64(10))
+    assert keras.saving.deserialize_keras_object(keras.saving.serialize_keras_object(schedule))(3) == schedule(3)

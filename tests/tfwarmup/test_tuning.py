@@ -123,9 +123,23 @@ def test_options_of_radam_go_to_radam_alone():
 
 def test_a_period_serves_the_tuned_warmups():
     for name in ("linear", "exponential", "none", "radam"):
-        optimizer = drawn({"warmup": name}, warmup=("linear", "exponential", "none", "radam"), warmup_period=10)
-        assert optimizer.warmup == name
-    assert drawn({}, warmup="linear", warmup_period=10).warmup_period == 10
+        optimizer = drawn({"warmup": name}, warmup=("linear", "exponential", "none", "radam"), period=10)
+        assert type(optimizer.warmup) is tfwarmup.WARMUPS[name]
+    assert drawn({}, warmup="linear", period=10).warmup == tfwarmup.warmups.Linear(10)
+
+
+def test_periods_are_searched_like_rates():
+    declared = space(warmup="linear", period=LogRange(10, 1000))
+    assert declared["period"].prob_to_value(0.5) == pytest.approx(100)
+    assert drawn({"period": 30.0}, warmup="linear", period=(10, 30)).warmup == tfwarmup.warmups.Linear(30)
+    mixed = {"warmup": ("linear", "untuned_linear"), "period": (10, 30)}
+    assert drawn({"warmup": "untuned_linear", "period": 30.0}, **mixed).warmup == tfwarmup.warmups.UntunedLinear(0.99)
+
+
+def test_warmup_objects_are_choices_by_what_they_print():
+    rules = (tfwarmup.warmups.Linear(10, initial=0.1), "untuned_linear")
+    assert space(warmup=rules)["warmup"].values == ["Linear(initial=0.1, period=10.0)", "untuned_linear"]
+    assert drawn({"warmup": "Linear(initial=0.1, period=10.0)"}, warmup=rules).warmup == rules[0]
 
 
 @pytest.mark.parametrize(
@@ -133,7 +147,7 @@ def test_a_period_serves_the_tuned_warmups():
     [
         ({"learning_rate": ()}, "`learning_rate` must have at least one choice. Received: learning_rate=()"),
         ({"learning_rate": (1e-3, 0)}, "`learning_rate` must be a finite number > 0. Received: learning_rate=0"),
-        ({"learning_rate": "1e-3"}, "`learning_rate` must be a finite number > 0. Received: learning_rate=1e-3"),
+        ({"learning_rate": "1e-3"}, "`learning_rate` must be a finite number > 0. Received: learning_rate='1e-3'"),
         ({"learning_rate": (1, 1.0)}, "`learning_rate` must have choices that differ. Received: learning_rate="),
         ({"learning_rate": math.nan}, "`learning_rate` must be a finite number > 0. Received: learning_rate=nan"),
         ({"beta_2": []}, "`beta_2` must have at least one choice. Received: beta_2=()"),
@@ -148,8 +162,10 @@ def test_a_period_serves_the_tuned_warmups():
         ({"warmup": None}, "`warmup` must be one of .* Received: warmup=None"),
         ({"warmup": ("radam", "cosine")}, "`warmup` must be one of .* Received: warmup='cosine'"),
         ({"warmup": ("radam", "radam")}, "`warmup` must have choices that differ. Received: warmup="),
-        ({"warmup": "linear"}, "`warmup_period` must be .* > 0 for warmup 'linear'. Received: warmup_period=None"),
-        ({"warmup": "exponential", "warmup_period": 0}, "> 0 for warmup 'exponential'. Received: warmup_period=0"),
+        ({"warmup": "linear"}, "Warmup 'linear' needs `period`. Received: period=None"),
+        ({"warmup": "exponential", "period": 0}, "`period` must be a finite number > 0. Received: period=0"),
+        ({"period": 10}, "`period` is for warmups 'linear' and 'exponential'. Received: period=10"),
+        ({"warmup": ["linear", "linear"], "period": 3}, "`warmup` must have choices that differ"),
         ({"decay": CosineDecay(1e-3, 9)}, "`decay` must be a function that makes a schedule of a rate. Received: "),
     ],
 )
@@ -166,7 +182,7 @@ def test_small_beta_2_is_refused_for_radam_only():
 
 def test_a_decay_with_a_warmup_of_its_own_is_refused():
     with pytest.raises(ValueError, match="`decay` must be without a warmup: .* Received: UntunedLinearWarmup"):
-        drawn({}, decay=tfwarmup.UntunedLinearWarmup)
+        drawn({}, decay=lambda rate: tfwarmup.UntunedLinearWarmup(rate, 0.99))
 
 
 def test_a_range_upside_down_is_refused():

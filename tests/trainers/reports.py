@@ -43,7 +43,7 @@ def training_records(level=0.1, metric="val_error", count=10):
     for number in range(1, count + 1):
         step = 10 * number
         record = {"step": step, "updates": step, "epoch": number / 5, "loss": 2 * math.exp(-number / 4) + level}
-        record |= {"learning_rate": 1e-3 * min(1, number / 5), "omega": min(1, number / 5)}
+        record |= {"learning_rate": 1e-3 * min(1, number / 5), "warmup_factor": min(1, number / 5)}
         records.append(record | ({metric: level + 1 / step} if number % 2 == 0 else {}))
     return records
 

@@ -27,6 +27,7 @@ from trainers.engine.optimizers import make_rate
         ({"batch_size": 500}, "--batch_size must not exceed what there is to train on, 200 examples. Received: 500"),
         ({"average": 6}, "--average must be at most the run's 5 checkpoints. Received: 6"),
         ({"checkpoint_every": 5}, "--checkpoint_every must be a multiple of --log_every=2. Received: 5"),
+        ({"warmup_period": 7.0}, "--warmup_period is for --warmup=linear and exponential, not for untuned_linear. Rec"),
         ({"warmup": "linear"}, "--warmup=linear needs --warmup_period > 0. Received: None"),
         ({"optimizer": "radam", "warmup": "linear", "warmup_period": 9.0}, "--optimizer=radam has its own warmup"),
         ({"warmup": "radam", "beta_2": 0.5}, "never leaves its momentum phase"),
@@ -80,16 +81,16 @@ def test_the_folder_tells_all_about_the_run(tmp_path):
     lines = records(tmp_path)
     assert [line["step"] for line in lines] == [2, 4, 5, 6, 8, 10, 12, 14, 15, 16, 18, 20]
     assert {"val_loss", "val_error"} <= set(lines[-1])
-    assert lines[-1]["omega"] == pytest.approx(1)
+    assert lines[-1]["warmup_factor"] == pytest.approx(1)
     assert lines[0]["learning_rate"] == pytest.approx(1e-2 * 2 / 20, rel=1e-6)
 
 
 def test_radam_records_the_rate_of_its_momentum_steps(tmp_path):
     run_tiny(tmp_path, warmup="radam")
     first, second, third = records(tmp_path)[:3]
-    assert (first["learning_rate"], first["omega"]) == (pytest.approx(1e-2), 0)
+    assert (first["learning_rate"], first["warmup_factor"]) == (pytest.approx(1e-2), 0)
     assert second["updates"] == 4
-    assert third["learning_rate"] == pytest.approx(1e-2 * third["omega"], rel=1e-6)
+    assert third["learning_rate"] == pytest.approx(1e-2 * third["warmup_factor"], rel=1e-6)
 
 
 @pytest.mark.parametrize("optimizer", ["adam", "radam", "keras_adam", "keras_nadam", "keras_lamb"])

@@ -15,8 +15,8 @@ from selenium.webdriver.common.by import By
 from selenium.webdriver.support.ui import WebDriverWait
 
 from tests.trainers import reports
-from tfwarmup import effective_warmup_period
-from tfwarmup.factors import momentum_steps, rho_inf, rule
+from tfwarmup import effective_warmup_period, warmups
+from tfwarmup.factors import momentum_steps, rho_inf
 from trainers.figures.look import METHODS
 from trainers.reports.palette import contrast
 from trainers.reports.program import write_report
@@ -154,7 +154,7 @@ def test_the_slider_shows_the_librarys_numbers(opened, name, value):
     assert beta_2 == (value if name == "beta-number" else pytest.approx(1 - 10**-value, abs=1e-6))
     shown, table = curves(opened), factor_table(opened)
     for method, (t, omega, _) in zip(METHODS, shown.values(), strict=True):
-        factor = rule(method).bind(method, beta_2=beta_2)
+        factor = warmups.get(method, beta_2=beta_2)
         np.testing.assert_allclose(omega, factor(t), rtol=1e-9, atol=1e-15)
         assert float(table["period"][method]) == pytest.approx(effective_warmup_period(method, beta_2=beta_2), rel=1e-9)
         updates = factor(np.arange(1, 100_001))
@@ -181,7 +181,7 @@ def test_the_axis_can_be_the_papers(opened):
     run(opened, "document.getElementById('scale-linear').click()")
     t, omega, _ = curves(opened)["RAdam"]
     assert t[-1] == 5000
-    np.testing.assert_allclose(omega, rule("radam").bind("radam", beta_2=0.999)(t), rtol=1e-9)
+    np.testing.assert_allclose(omega, warmups.Rectified(0.999)(t), rtol=1e-9)
 
 
 def click_legend(browser, selector, name):

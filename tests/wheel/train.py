@@ -15,7 +15,7 @@ def check_installation():
     assert (pathlib.Path(tfwarmup.__file__).parent / "py.typed").exists()
     assert tfwarmup.__version__ == importlib.metadata.version("tfwarmup")
     required = [line for line in importlib.metadata.requires("tfwarmup") if "extra ==" not in line]
-    assert sorted(required) == ["keras>=2.15", "numpy"], required
+    assert sorted(required) == ["keras!=3.0.*,!=3.1.*,!=3.2.*,<4,>=2.15", "numpy"], required
 
 
 def train():

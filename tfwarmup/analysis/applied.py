@@ -11,12 +11,12 @@ from typing import Any, NamedTuple
 import keras
 import numpy as np
 from keras import ops
-from keras.optimizers.schedules import LearningRateSchedule
 
-from tfwarmup import checks
-from tfwarmup.optimizers import Adam
+from tfwarmup import checks, compat
 from tfwarmup.analysis.samples import ParameterSample, checked_sample
-from tfwarmup.schedules import Warmup
+from tfwarmup.compat import unwrapped, updates_made
+from tfwarmup.optimizers import Adam
+from tfwarmup.schedules import warmup_schedules
 
 
 class Applied(NamedTuple):
@@ -24,44 +24,50 @@ class Applied(NamedTuple):
 
     t: int
     rate: float
-    omega: float
+    warmup_factor: float
 
 
 def applied_rate(optimizer: Any, t: int | None = None) -> Applied:
-    """Returns (t, rate, omega) of the last update of any Keras optimizer; (0, 0.0, 0.0) before the first.
+    """Returns (t, rate, warmup factor) of the last update of any Keras optimizer; (0, 0.0, 0.0) before the first.
 
-    In RAdam's momentum phase the rate is alpha itself and omega is 0: those steps are not Adam's.
+    In RAdam's momentum phase the rate is alpha itself and the factor is 0: those steps are not Adam's.
 
     Args:
         optimizer: Any Keras optimizer with one learning rate, also inside a `LossScaleOptimizer`.
         t: `updates_made(optimizer)`, if it is known already.
 
-    >>> optimizer = keras.optimizers.Adam(Warmup(1e-3, "linear", period=10))
+    >>> from tfwarmup import LinearWarmup
+    >>> optimizer = keras.optimizers.Adam(LinearWarmup(1e-3, period=10))
     >>> optimizer.apply([ops.ones(2)], [keras.Variable([0.0, 0.0])])
     >>> applied_rate(optimizer)
-    Applied(t=1, rate=0.0001, omega=0.1)
+    Applied(t=1, rate=0.0001, warmup_factor=0.1)
     """
     optimizer = unwrapped(optimizer)
     _check_one_rate(optimizer)
     t = updates_made(optimizer) if t is None else t
     if t == 0:
         return Applied(0, 0.0, 0.0)
-    rate, own_omega = _scheduled_rate(optimizer, t), _own_omega(optimizer, t)
-    scale = 1.0 if _is_momentum(optimizer, t) else own_omega
-    return Applied(t, rate * scale, own_omega * _scheduled_omega(optimizer, t))
+    rate, own = _rate(optimizer, t), _own_factor(optimizer, t)
+    scale = 1.0 if _is_momentum(optimizer, t) else own
+    return Applied(t, rate * scale, own * _scheduled_factor(optimizer, t))
 
 
-def updates_made(optimizer: Any) -> int:
-    """How often the optimizer changed the weights: neither skipped steps nor accumulated micro-batches count."""
+def mismatched_betas(optimizer: Any) -> list[str]:
+    """A line for each untuned warmup in the learning rate that was made for another beta_2 than the optimizer's.
+
+    A schedule does not see its optimizer, so that this is the first place where both are known.
+    """
     optimizer = unwrapped(optimizer)
-    return int(ops.convert_to_numpy(optimizer._iterations)) // _micro_batches(optimizer)
-
-
-def unwrapped(optimizer: Any) -> Any:
-    """The optimizer itself, out of its `LossScaleOptimizer`."""
-    while getattr(optimizer, "inner_optimizer", None) is not None:
-        optimizer = optimizer.inner_optimizer
-    return optimizer
+    own = compat.second_moment_beta_2(optimizer)
+    messages: list[str] = []
+    if own is None:
+        return messages
+    for schedule in warmup_schedules(compat.learning_rate_of(optimizer)):
+        try:
+            schedule.warmup.with_beta_2(own)
+        except ValueError as error:
+            messages.append(str(error))
+    return messages
 
 
 def update_magnitudes(optimizer: Any, m: Any, v: Any, m_before: Any = None, t: int | None = None) -> np.ndarray:
@@ -89,20 +95,21 @@ def update_magnitudes(optimizer: Any, m: Any, v: Any, m_before: Any = None, t: i
     m, v = np.asarray(m), np.asarray(v)
     if m.shape != v.shape:
         raise ValueError(f"`m` and `v` must have the same shape. Received: {m.shape} and {v.shape}")
-    magnitudes: np.ndarray = np.abs(formula(optimizer, t, m, v, m_before)) * _scheduled_omega(optimizer, t)
+    magnitudes: np.ndarray = np.abs(formula(optimizer, t, m, v, m_before)) * _scheduled_factor(optimizer, t)
     return magnitudes
 
 
 def moments(optimizer: Any) -> tuple[list[Any], list[Any]]:
     """The first and second moments of a built Adam-like optimizer, one variable for each of the model's."""
     optimizer = unwrapped(optimizer)
-    return list(optimizer._momentums), list(optimizer._velocities)
+    return compat.first_moments(optimizer), compat.second_moments(optimizer)
 
 
 def second_moments(optimizer: Any) -> list[Any]:
     """The second moments that the update divides by: their maxima so far, if the optimizer is AMSGrad."""
     optimizer = unwrapped(optimizer)
-    return list(optimizer._velocity_hats if getattr(optimizer, "amsgrad", False) else optimizer._velocities)
+    is_amsgrad = getattr(optimizer, "amsgrad", False)
+    return compat.largest_second_moments(optimizer) if is_amsgrad else compat.second_moments(optimizer)
 
 
 def check_moments(optimizer: Any) -> None:
@@ -154,7 +161,7 @@ class SampledMoments:
     def _variables(self) -> list[list[Any]]:
         optimizer = self._optimizer
         lists = [*moments(optimizer), *([second_moments(optimizer)] if getattr(optimizer, "amsgrad", False) else [])]
-        places = [optimizer._get_variable_index(variable) for variable in self._parameters.variables]
+        places = [compat.variable_index(optimizer, variable) for variable in self._parameters.variables]
         return [[variables[place] for place in places] for variables in lists]
 
 
@@ -181,18 +188,15 @@ def needs_gradient(optimizer: Any) -> bool:
 
 
 def _paper_adam_update(optimizer: Any, t: int, m: Any, v: Any, _: Any) -> Any:
-    """`tfwarmup.Adam` and `tfwarmup.RAdam`: epsilon after the bias correction, and the warmup inside."""
-    betas = optimizer._betas
-    unbiased = _one_minus_power(betas.first, t)
-    if _is_momentum(optimizer, t):
-        return m / unbiased
-    root = math.sqrt(_one_minus_power(betas.second, t))
-    return m * (_own_omega(optimizer, t) * root / unbiased) / (np.sqrt(v) + optimizer.epsilon * root)
+    """`tfwarmup.Adam` and `tfwarmup.RAdam`: the formula that they have from the same place."""
+    numbers = optimizer.update_numbers(1.0, t, _warmup_start(optimizer))
+    return m * float(numbers.rate) / (np.sqrt(v) + float(numbers.epsilon))
 
 
 def _keras_adam_update(optimizer: Any, t: int, m: Any, v: Any, _: Any) -> Any:
     """Keras' Adam and AdamW: epsilon before the bias correction."""
-    power_1, power_2 = (_keras_power(optimizer, beta, t) for beta in (optimizer.beta_1, optimizer.beta_2))
+    step = compat.adam_step(optimizer, t)
+    power_1, power_2 = (_keras_power(optimizer, beta, step) for beta in (optimizer.beta_1, optimizer.beta_2))
     return m * float(np.sqrt(1 - power_2) / (1 - power_1)) / (np.sqrt(v) + optimizer.epsilon)
 
 
@@ -200,10 +204,10 @@ def _nadam_update(optimizer: Any, t: int, m: Any, v: Any, m_before: Any) -> Any:
     """Keras' Nadam; the gradient is what the update added to the first moment."""
     if m_before is None:
         raise ValueError("The update of Nadam contains the gradient: `m_before` must be given. Received: m_before=None")
-    beta_1 = optimizer.beta_1
+    beta_1, t = optimizer.beta_1, compat.adam_step(optimizer, t)
     gradient = (m - m_before * beta_1) / (1 - beta_1)
     now, later = (beta_1 * (1 - 0.5 * 0.96**step) for step in (t, t + 1))
-    product = float(ops.convert_to_numpy(optimizer._u_product))
+    product = compat.nadam_product(optimizer)
     if product == 1.0:
         # On JAX, Keras does not count this variable as the optimizer's state, so that `fit` never stores it and every
         # update starts from 1.
@@ -218,61 +222,49 @@ _FORMULAS: dict[type, Formula] = {
     keras.optimizers.Nadam: _nadam_update,
     Adam: _paper_adam_update,
 }
-_WITH_MOMENTS = (keras.optimizers.Adam, keras.optimizers.Nadam, keras.optimizers.Lamb, Adam)
+_WITH_MOMENTS = (*compat.built_in_optimizers("Adam", "Nadam", "Lamb"), Adam)
 
 
 def _keras_power(optimizer: Any, beta: float, t: int) -> Any:
     """beta^t rounded as Keras does it, in the variables' precision: in float32 1 - 0.999 is off by 1e-5."""
-    dtype = next(m.dtype for m in optimizer._momentums if m is not None)
+    dtype = next(m.dtype for m in compat.first_moments(optimizer) if m is not None)
     # By the backend itself: numpy's power of float32 is another one in the last bit on some processors.
     power = ops.power(ops.cast(beta, dtype), ops.cast(t, dtype))
     wide = "float64" if dtype == "float64" else "float32"
     return np.dtype(wide).type(ops.convert_to_numpy(ops.cast(power, wide)))
 
 
-def _one_minus_power(beta: float, t: int) -> float:
-    return -math.expm1(t * math.log(beta)) if beta else 1.0
-
-
-def _micro_batches(optimizer: Any) -> int:
-    return int(optimizer.gradient_accumulation_steps or 1)
-
-
-def _last_step(optimizer: Any, t: int) -> int:
-    """The step that Keras handed to the schedule at update t: it counts micro-batches, from 0."""
-    return t * _micro_batches(optimizer) - 1
-
-
-def _scheduled_rate(optimizer: Any, t: int) -> float:
+def _rate(optimizer: Any, t: int) -> float:
     """The learning rate of update t as the optimizer got it, a warmup schedule included."""
-    rate = optimizer._learning_rate
-    if isinstance(rate, LearningRateSchedule):
-        rate = rate(_last_step(optimizer, t))
-    elif callable(rate):
-        rate = rate()
+    rate = optimizer.rate_at(t) if isinstance(optimizer, Adam) else compat.rate_at(optimizer, t)
     return float(rate) if isinstance(rate, (int, float)) else float(ops.convert_to_numpy(rate))
 
 
-def _scheduled_omega(optimizer: Any, t: int) -> float:
+def _scheduled_factor(optimizer: Any, t: int) -> float:
     """The warmup factor of update t that came with the learning rate."""
-    omega, rate = 1.0, optimizer._learning_rate
-    while isinstance(rate, Warmup):
-        omega *= float(rate.factor(_last_step(optimizer, t)))
-        rate = rate.learning_rate
-    return omega
+    step = compat.last_step(optimizer, t)
+    schedules = warmup_schedules(compat.learning_rate_of(optimizer))
+    return math.prod(float(schedule.warmup_factor(step)) for schedule in schedules)
 
 
-def _own_omega(optimizer: Any, t: int) -> float:
-    """The warmup factor of update t that the optimizer itself multiplied by."""
-    return float(optimizer.omega(t)) if isinstance(optimizer, Adam) else 1.0
+def _own_factor(optimizer: Any, t: int) -> float:
+    """The warmup factor of update t that the optimizer itself multiplied by; 0 for a momentum step."""
+    if not isinstance(optimizer, Adam):
+        return 1.0
+    return 0.0 if _is_momentum(optimizer, t) else float(optimizer.warmup(t - _warmup_start(optimizer)))
 
 
 def _is_momentum(optimizer: Any, t: int) -> bool:
-    return t <= int(getattr(optimizer, "momentum_steps", 0))
+    return isinstance(optimizer, Adam) and t - _warmup_start(optimizer) <= optimizer.warmup.momentum_steps
+
+
+def _warmup_start(optimizer: Adam) -> int:
+    # An update before the warmup began again belonged to another one, which nobody remembers.
+    return int(ops.convert_to_numpy(optimizer.warmup_start))
 
 
 def _check_one_rate(optimizer: Any) -> None:
-    if not hasattr(optimizer, "_learning_rate") or hasattr(optimizer, "optimizers"):
+    if not compat.has_one_learning_rate(optimizer):
         raise ValueError(
             "The applied rate needs a Keras optimizer with one learning rate. Received: "
             f"optimizer={type(optimizer).__name__}"

@@ -13,7 +13,7 @@ import keras
 import numpy as np
 from keras import ops, tree
 
-from tfwarmup import checks
+from tfwarmup import checks, compat
 from tfwarmup.analysis.samples import ParameterSample
 from tfwarmup.steps import dense
 
@@ -93,8 +93,7 @@ def _own_noise(seed: int) -> Iterator[None]:
 def _loss(model: Any, state: Iterable[tuple[Any, Any]], x: Any, y: Any, weight: Any) -> Any:
     """The loss of a training step, the variables in `state` replaced by the values beside them."""
     with keras.StatelessScope(state, collect_losses=True):
-        y_pred = model(x, training=True) if model._call_has_training_arg else model(x)
-        loss = model._compute_loss(x, y, y_pred, weight, training=True)
+        loss = compat.training_loss(model, x, y, compat.training_output(model, x), weight)
         return model.optimizer.scale_loss(loss)
 
 
@@ -110,7 +109,8 @@ def _tensorflow_gradients(model: Any, sample: ParameterSample, seed_states: list
             state = [*zip(variables, values, strict=True), *zip(seed_states, seeds, strict=True)]
             loss = _loss(model, state, x, y, weight)
         zero = tf.UnconnectedGradients.ZERO
-        return sample.take([dense(gradient) for gradient in tape.gradient(loss, sampled, unconnected_gradients=zero)])
+        gradients = tape.gradient(loss, sampled, unconnected_gradients=zero)
+        return sample.take([dense(gradient, value) for gradient, value in zip(gradients, sampled, strict=True)])
 
     def gradients(x: Any, y: Any, weight: Any, seeds: Any) -> Any:
         # Every replica takes the whole batch: layers that talk to the other replicas find them there.

@@ -12,19 +12,20 @@ to the bit with and without probes.
 import itertools
 import math
 import threading
+import warnings
 from typing import Any
 
 import keras
 import numpy as np
 
-from tfwarmup import checks
+from tfwarmup import checks, compat
 from tfwarmup.analysis.applied import (
     SampledMoments,
     applied_rate,
     check_moments,
+    mismatched_betas,
     needs_gradient,
     update_magnitudes,
-    updates_made,
 )
 from tfwarmup.analysis.gradients import check_batches, fresh_batches, sampled_gradients
 from tfwarmup.analysis.samples import (
@@ -35,6 +36,7 @@ from tfwarmup.analysis.samples import (
     quantiles,
 )
 from tfwarmup.analysis.simulation import QUANTILES
+from tfwarmup.compat import updates_made
 
 __all__ = [
     "QUANTILES",
@@ -88,6 +90,9 @@ class Probe(keras.callbacks.Callback):
         self.every = _checked_every(every)
         self.history: dict[str, list[float]] = {}
 
+    def __repr__(self) -> str:
+        return f"{type(self).__name__}(every={self.every!r})"
+
     def check(self, model: Any) -> None:
         """Refuses a model that cannot be measured, before the first step."""
 
@@ -109,7 +114,7 @@ class Probe(keras.callbacks.Callback):
         self._due = due_after(self._updates_at_most, self.every)
         self._prepared = False
         # TensorFlow builds a model without an input shape in its first step; its weights can only be checked after it.
-        if all(layer.built for layer in model._flatten_layers()):
+        if compat.weights_exist(model):
             self._prepare_once(model)
 
     def on_train_batch_end(self, batch: int, logs: dict[str, Any] | None = None) -> None:
@@ -149,7 +154,7 @@ class Probe(keras.callbacks.Callback):
 
 
 class RateProbe(Probe):
-    """The learning rate of each update, warmup included, and its omega_t: `learning_rate_applied` and `omega`.
+    """The learning rate of each update, warmup included, and its factor: `learning_rate_applied` and `warmup_factor`.
 
     For any Keras optimizer with one learning rate.
 
@@ -158,14 +163,16 @@ class RateProbe(Probe):
     """
 
     def __init__(self, *, every: int | str = 1) -> None:
-        super().__init__(("learning_rate_applied", "omega"), every)
+        super().__init__(("learning_rate_applied", "warmup_factor"), every)
 
     def check(self, model: Any) -> None:
         applied_rate(model.optimizer)
+        for message in mismatched_betas(model.optimizer):
+            warnings.warn(message, stacklevel=2)
 
     def measure(self, model: Any, t: int) -> dict[str, float]:
-        _, rate, omega = applied_rate(model.optimizer, t)
-        return {"learning_rate_applied": rate, "omega": omega}
+        _, rate, factor = applied_rate(model.optimizer, t)
+        return {"learning_rate_applied": rate, "warmup_factor": factor}
 
 
 class UpdateProbe(Probe):

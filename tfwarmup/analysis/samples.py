@@ -83,6 +83,9 @@ class ParameterSample:
         self.indices = [_positions(variable, count, generator) for variable in self.variables]
         self._dtype = "float64" if any(v.dtype == "float64" for v in self.variables) else "float32"
 
+    def __repr__(self) -> str:
+        return f"ParameterSample({len(self)} parameters of {len(self.variables)} matrices)"
+
     def __len__(self) -> int:
         return sum(map(len, self.indices))
 

@@ -5,17 +5,16 @@ as its later ones.
 """
 
 import dataclasses
-import functools
 import itertools
 import math
 import os
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
 import numpy as np
 
-from tfwarmup import checks, factors
+from tfwarmup import checks, formula, warmups
 
 QUANTILES = {"q05": 0.05, "q25": 0.25, "median": 0.5, "q75": 0.75, "q95": 0.95}
 
@@ -46,9 +45,8 @@ def simulate_updates(
     beta_1: float = 0.9,
     beta_2: float = 0.999,
     epsilon: float = 0.0,
-    warmup: str = "none",
-    warmup_period: float | None = None,
-    first_steps: str = "momentum",
+    warmup: Any = "none",
+    period: float | None = None,
     seed: int = 0,
 ) -> Magnitudes:
     """Runs Adam on independent normal gradients of mean zero and returns how large its updates are.
@@ -60,13 +58,13 @@ def simulate_updates(
         beta_1: The discount of the first moment, in [0, 1).
         beta_2: The discount of the second moment, in (0, 1).
         epsilon: The paper's epsilon, added after the bias correction.
-        warmup: A name of `tfwarmup.WARMUPS`; "radam" is RAdam itself.
-        warmup_period: The period, for "linear" and "exponential".
-        first_steps: What RAdam does while rho_t <= 4: a name of `tfwarmup.FIRST_STEPS`.
+        warmup: A name of `tfwarmup.WARMUPS`, an object of `tfwarmup.warmups`, or a function of t. RAdam itself, which
+            has momentum steps, is `warmups.Rectified(first_steps="momentum")`.
+        period: The warmup period, for "linear" and "exponential" by name.
         seed: The same seed gives the same result.
 
     >>> magnitudes = simulate_updates(parameters=1000, iterations=200)
-    >>> float(magnitudes.median[0]), round(float(magnitudes.median[-1]), 1)
+    >>> round(float(magnitudes.median[0]), 6), round(float(magnitudes.median[-1]), 1)
     (1.0, 0.2)
 
     Reference:
@@ -75,16 +73,18 @@ def simulate_updates(
     """
     checks.integer("parameters", parameters, least=1)
     checks.integer("iterations", iterations, least=1)
-    rule = _UpdateRule(
+    checks.integer("seed", seed, least=0)
+    updates = _Updates.of(
+        iterations,
+        warmups.get(warmup, period=period).with_beta_2(checks.beta_2(beta_2)),
         checks.beta_1(beta_1),
         checks.beta_2(beta_2),
         checks.not_negative("epsilon", epsilon),
         math.sqrt(checks.positive("variance", variance)),
-        *_warmup(warmup, beta_2, warmup_period, first_steps),
     )
     sizes = _stream_sizes(parameters)
     seeds = np.random.SeedSequence(seed).spawn(len(sizes))
-    streams = [_Stream(size, np.random.default_rng(own), rule) for size, own in zip(sizes, seeds, strict=True)]
+    streams = [_Stream(size, np.random.default_rng(own), updates) for size, own in zip(sizes, seeds, strict=True)]
     rows = np.empty((iterations, len(QUANTILES) + 1))
     with ThreadPoolExecutor(os.cpu_count()) as pool:
         for first, block in _blocks(streams, parameters, iterations, pool):
@@ -93,62 +93,54 @@ def simulate_updates(
 
 
 @dataclasses.dataclass(frozen=True)
-class _UpdateRule:
-    """Adam in the units of one standard deviation of the gradient, in which only epsilon and momentum know of it."""
+class _Updates:
+    """The numbers of every update, in the units of one standard deviation of the gradient.
+
+    In these, only epsilon and momentum know of the deviation.
+    """
 
     beta_1: float
     beta_2: float
-    epsilon: float
-    deviation: float
-    omega: Callable[[Any], Any]
-    momentum_steps: int
+    rate: np.ndarray
+    epsilon: np.ndarray
 
-    def magnitude(self, t: int, m: np.ndarray, v: np.ndarray, out: np.ndarray) -> None:
-        if t <= self.momentum_steps:
-            np.multiply(m, np.float32(self.deviation), out=out)
-        else:
-            np.sqrt(v, out=out)
-            if self.epsilon:
-                out += np.float32(self.epsilon / self.deviation)
-            np.divide(m, out, out=out)
-            out *= np.float32(self.omega(t))
+    @classmethod
+    def of(
+        cls, iterations: int, warmup: warmups.Warmup, beta_1: float, beta_2: float, epsilon: float, deviation: float
+    ) -> "_Updates":
+        t = np.arange(1, iterations + 1)
+        alpha = np.where(t <= warmup.momentum_steps, deviation, 1.0)
+        numbers = formula.update(alpha, t, warmup, beta_1, beta_2, epsilon / deviation)
+        return cls(beta_1, beta_2, numbers.rate.astype(np.float32), numbers.epsilon.astype(np.float32))
+
+    def magnitude(self, index: int, m: np.ndarray, v: np.ndarray, out: np.ndarray) -> None:
+        np.sqrt(v, out=out)
+        if self.epsilon[index]:
+            out += self.epsilon[index]
+        np.divide(m, out, out=out)
+        out *= self.rate[index]
         np.abs(out, out=out)
 
 
 class _Stream:
-    """Some of the parameters: their gradients, and their moments after the bias correction."""
+    """Some of the parameters: their gradients and their moments."""
 
-    def __init__(self, size: int, generator: np.random.Generator, rule: _UpdateRule) -> None:
-        self.generator, self.rule = generator, rule
+    def __init__(self, size: int, generator: np.random.Generator, updates: _Updates) -> None:
+        self.generator, self.updates = generator, updates
         self.m, self.v, self.change = (np.zeros(size, np.float32) for _ in range(3))
 
     def advance(self, first: int, out: np.ndarray) -> None:
         """Takes the updates first + 1, first + 2, ...; a row of `out` gets the magnitudes of one."""
         gradients = self.generator.standard_normal(out.shape, np.float32)
         for row, gradient in enumerate(gradients):
-            t = first + row + 1
-            self._average(self.m, gradient, _newest_share(self.rule.beta_1, t))
-            self._average(self.v, np.square(gradient, out=gradient), _newest_share(self.rule.beta_2, t))
-            self.rule.magnitude(t, self.m, self.v, out[row])
+            self._average(self.m, gradient, self.updates.beta_1)
+            self._average(self.v, np.square(gradient, out=gradient), self.updates.beta_2)
+            self.updates.magnitude(first + row, self.m, self.v, out[row])
 
-    def _average(self, average: np.ndarray, value: np.ndarray, share: np.float32) -> None:
+    def _average(self, average: np.ndarray, value: np.ndarray, beta: float) -> None:
         np.subtract(value, average, out=self.change)
-        self.change *= share
+        self.change *= np.float32(1 - beta)
         average += self.change
-
-
-def _newest_share(beta: float, t: int) -> np.float32:
-    """The weight of the newest value in a bias-corrected moving average: exactly 1 at t = 1."""
-    return np.float32((1 - beta) / (1 - beta**t))
-
-
-def _warmup(name: str, beta_2: float, period: float | None, first_steps: str) -> tuple[Callable[[Any], Any], int]:
-    """omega as a function of t, and the number of momentum steps before it."""
-    if name != "radam":
-        return factors.rule(name).bind(name, beta_2=beta_2, period=period), 0
-    omega = functools.partial(factors.radam, beta_2=beta_2, first_steps=first_steps)
-    omega(1)  # checks the arguments
-    return omega, factors.momentum_steps(beta_2) if first_steps == "momentum" else 0
 
 
 def _stream_sizes(parameters: int) -> list[int]:

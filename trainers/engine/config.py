@@ -11,6 +11,7 @@ from typing import Any, ClassVar, TypeVar
 from absl import flags
 
 from tfwarmup import FIRST_STEPS, WARMUPS
+from tfwarmup.warmups import takes_period
 
 STRATEGIES = ("auto", "one", "mirrored", "multiworker")
 PRECISIONS = ("float32", "mixed_float16", "mixed_bfloat16")
@@ -131,12 +132,12 @@ class Config(Settings):
             f"--checkpoint_every must be a multiple of --log_every={self.log_every}",
             self.checkpoint_every,
         )
-        needs_period = self.warmup is not None and WARMUPS[self.warmup].argument == "period"
-        require(
-            not needs_period or (self.warmup_period or 0) > 0,
-            f"--warmup={self.warmup} needs --warmup_period > 0",
-            self.warmup_period,
-        )
+        if takes_period(self.resolved_warmup):
+            period = self.warmup_period
+            require((period or 0) > 0, f"--warmup={self.warmup} needs --warmup_period > 0", period)
+        else:
+            rule = f"--warmup_period is for --warmup=linear and exponential, not for {self.resolved_warmup}"
+            require(self.warmup_period is None, rule, self.warmup_period)
         require(
             self.optimizer != "radam" or self.warmup in (None, "radam"),
             "--optimizer=radam has its own warmup: --warmup must be radam or left out",

@@ -8,6 +8,7 @@ from keras.optimizers.schedules import CosineDecay, LearningRateSchedule, Piecew
 
 import tfwarmup
 from trainers.engine.config import Config, ConfigError
+from trainers.engine.warmups import flags_warmup
 
 KERAS_OPTIMIZERS = {
     "keras_adam": keras.optimizers.Adam,
@@ -67,7 +68,7 @@ def bare_optimizer(config: Config, steps_per_epoch: int, total_steps: int) -> ke
 
 
 def _named_optimizer(config: Config, rate: float | LearningRateSchedule) -> keras.optimizers.Optimizer:
-    warmup = config.resolved_warmup
+    warmup = flags_warmup(config.resolved_warmup, config.warmup_period, config.first_steps)
     options: dict[str, Any] = {
         "beta_1": config.beta_1,
         "beta_2": config.beta_2,
@@ -77,7 +78,7 @@ def _named_optimizer(config: Config, rate: float | LearningRateSchedule) -> kera
     }
     if config.optimizer in KERAS_OPTIMIZERS:
         optimizer = KERAS_OPTIMIZERS[config.optimizer](rate, **options)
-        return tfwarmup.warm_up(optimizer, warmup, period=config.warmup_period)
-    if warmup == "radam":
+        return tfwarmup.warm_up(optimizer, warmup)
+    if config.resolved_warmup == "radam":
         return tfwarmup.RAdam(rate, first_steps=config.first_steps, **options)
-    return tfwarmup.Adam(rate, warmup=warmup, warmup_period=config.warmup_period, **options)
+    return tfwarmup.Adam(rate, warmup=warmup, **options)

@@ -8,7 +8,8 @@ from typing import Any
 import tensorflow as tf
 from tqdm import tqdm
 
-from tfwarmup.analysis.applied import applied_rate, updates_made
+from tfwarmup.analysis.applied import applied_rate
+from tfwarmup.compat import updates_made
 from trainers.engine.bench import Bench
 from trainers.engine.checkpoint import Checkpoints
 from trainers.engine.config import Config
@@ -93,14 +94,14 @@ class Run:
             self._checkpoint(last)
 
     def _record(self, last: int, loss: float, speed: float) -> dict[str, Any]:
-        updates, rate, omega = applied_rate(self.bench.described, updates_made(self.optimizer))
+        updates, rate, factor = applied_rate(self.bench.described, updates_made(self.optimizer))
         return {
             "step": last,
             "epoch": last / self.plan.steps_per_epoch,
             "updates": updates,
             "loss": loss if math.isfinite(loss) else None,  # float16 may have skipped every step of the interval
             "learning_rate": rate,
-            "omega": omega,
+            "warmup_factor": factor,
             f"{self.task.unit}_per_second": speed,
         }
 

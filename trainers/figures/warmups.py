@@ -4,8 +4,7 @@ import pathlib
 
 import numpy as np
 
-from tfwarmup import effective_warmup_period
-from tfwarmup.factors import rule
+from tfwarmup import effective_warmup_period, warmups
 from trainers.figures.look import METHODS, STYLES, in_one_look, new_figure, save
 
 # From 0.9 to 0.9999, evenly in log(1 - beta_2).
@@ -20,7 +19,7 @@ def draw_factors(folder: pathlib.Path, beta_2: float, updates: int) -> None:
     numbers = {"t": t}
     for name in METHODS:
         style, period = STYLES[name], effective_warmup_period(name, beta_2=beta_2)
-        numbers[name] = rule(name).bind(name, beta_2=beta_2)(t)
+        numbers[name] = warmups.get(name, beta_2=beta_2)(t)
         label = f"{style.label} (effective period {period:.1f})"
         axes.plot(t, numbers[name], style.dash, color=style.colour, label=label)
     axes.set(xlabel="update t", ylabel=r"warmup factor $\omega_t$", xlim=(0, updates), ylim=(0, 1.05))

@@ -5,7 +5,8 @@ from collections.abc import Callable, Sequence
 
 import numpy as np
 
-from tfwarmup.factors import effective_warmup_period, momentum_steps
+from tfwarmup import effective_warmup_period
+from tfwarmup.factors import momentum_steps
 from trainers.figures.look import METHODS
 from trainers.reports.claims import Claim, judged
 from trainers.reports.words import per_cent

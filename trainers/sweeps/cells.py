@@ -3,9 +3,10 @@
 import dataclasses
 
 from tfwarmup import FIRST_STEPS, WARMUPS
+from tfwarmup.warmups import takes_period
 
 METHODS = ("untuned_exponential", "untuned_linear", "radam")  # the columns of the paper's tables
-UNTUNED = tuple(name for name, rule in WARMUPS.items() if rule.argument != "period")
+UNTUNED = tuple(name for name in WARMUPS if not takes_period(name))
 # The paper's ablation: RAdam with something else in the place of its momentum steps.
 FIRST_STEPS_OF = {f"radam_{rule}": rule for rule in FIRST_STEPS if rule != "momentum"}
 

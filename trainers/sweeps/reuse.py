@@ -9,6 +9,7 @@ import tensorflow as tf
 from keras.optimizers.schedules import LearningRateSchedule
 
 import tfwarmup
+from tfwarmup.compat import learning_rate_of
 from tfwarmup.steps import Betas, Scalars
 from trainers.engine.bench import Bench
 from trainers.engine.config import Config
@@ -42,11 +43,11 @@ class TableAdam(tfwarmup.Adam):
         self._table.assign(numbers)
         self._discounts.assign([other._betas.first, other._betas.second])
 
-    def _backend_update_step(self, grads: Any, trainable_variables: Any, learning_rate: Any) -> None:
-        # Read once an update, not once a variable.
+    def update_variables(self, grads: Any, variables: Any, learning_rate: Any) -> None:
+        # Read once per update, not once per variable.
         first, second = tf.unstack(self._discounts)
         self._read.betas = Betas(first, second, fused=True)
-        super()._backend_update_step(grads, trainable_variables, learning_rate)
+        super().update_variables(grads, variables, learning_rate)
 
     @property
     def _betas(self) -> Betas:
@@ -66,11 +67,11 @@ def update_numbers(optimizer: tfwarmup.Adam, updates: int) -> tf.Tensor:
 
     Not all at once: the exponential of a vector and that of a number can differ in the last bit.
     """
-    rate = optimizer._learning_rate
+    rate = learning_rate_of(optimizer)
 
     def row(step: Any) -> Any:
         alpha = rate(step) if isinstance(rate, LearningRateSchedule) else rate
-        scalars = optimizer.scalars(alpha, tf.cast(step + 1, tf.float32))
+        scalars = optimizer.scalars(tf.cast(alpha, tf.float32), tf.cast(step + 1, tf.float32))
         return tf.stack([tf.cast(0.0 if number is None else number, tf.float32) for number in scalars])
 
     def rows() -> Any:

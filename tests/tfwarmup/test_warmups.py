@@ -1,0 +1,237 @@
+"""Warmups as objects: made by name or by class, checked when they are made, equal when their arguments are."""
+
+import dataclasses
+from fractions import Fraction
+
+import keras
+import numpy as np
+import pytest
+from keras import ops
+
+import tfwarmup
+from tfwarmup import WARMUPS, effective_warmup_period, factors, warmups
+
+OPTIONS = {"linear": {"period": 2000}, "exponential": {"period": 2000}}
+GOLDEN_PERIODS = {  # at beta_2 = 0.999, or with a period of 2000
+    "none": 0.0,
+    "linear": 999.5,
+    "exponential": 1999.5000416667,
+    "untuned_linear": 999.5,
+    "untuned_exponential": 999.5000833333,
+    "radam": 1033.3246785494,
+}
+
+
+def made(name, beta_2=0.999):
+    return warmups.get(name, **OPTIONS.get(name, {})).with_beta_2(beta_2)
+
+
+@pytest.mark.parametrize("name", WARMUPS)
+def test_a_name_stands_for_its_class(name):
+    assert type(made(name)) is WARMUPS[name]
+    assert made(name) == made(name)
+    assert hash(made(name)) == hash(made(name))
+
+
+@pytest.mark.parametrize("name", WARMUPS)
+def test_a_warmup_cannot_be_changed(name):
+    with pytest.raises(dataclasses.FrozenInstanceError):
+        made(name).initial = 0.5
+
+
+@pytest.mark.parametrize("name", WARMUPS)
+def test_effective_period_is_the_golden_one(name):
+    expected = pytest.approx(GOLDEN_PERIODS[name], rel=1e-12, abs=1e-12)
+    assert made(name).effective_period == expected
+    assert effective_warmup_period(made(name)) == expected
+    arguments = OPTIONS.get(name, {} if name == "none" else {"beta_2": 0.999})
+    assert effective_warmup_period(name, **arguments) == expected
+
+
+@pytest.mark.parametrize("name", WARMUPS)
+@pytest.mark.parametrize("beta_2", [0.9, 0.98, 0.9999])
+@pytest.mark.parametrize("initial", [0.0, 0.3])
+def test_effective_period_is_the_sum(name, beta_2, initial):
+    options = {"initial": initial} if name != "none" else {}
+    warmup = warmups.get(name, **OPTIONS.get(name, {}), **options).with_beta_2(beta_2)
+    total = np.sum(1 - warmup(np.arange(1.0, 60 / (1 - beta_2) + 100_000)))
+    assert warmup.effective_period == pytest.approx(total, rel=1e-11)
+
+
+@pytest.mark.parametrize("first_steps", factors.FIRST_STEPS)
+def test_effective_period_of_radam_follows_its_first_steps(first_steps):
+    warmup = warmups.Rectified(0.99, first_steps)
+    assert warmup.effective_period == pytest.approx(np.sum(1 - warmup(np.arange(1.0, 60_000))), rel=1e-11)
+
+
+@pytest.mark.parametrize("name", ["linear", "exponential", "untuned_linear", "untuned_exponential", "radam"])
+def test_an_initial_factor_is_where_the_warmup_rises_from(name):
+    plain, raised = made(name), dataclasses.replace(made(name), initial=0.25)
+    t = np.arange(1, 6000)
+    np.testing.assert_allclose(raised(t), 0.25 + 0.75 * plain(t), rtol=1e-15)
+    assert raised(0) == pytest.approx(0.25)
+    assert raised(10**9) == 1
+
+
+def test_optax_and_this_package_mean_the_same_by_an_initial_value():
+    optax = pytest.importorskip("optax")
+    theirs = optax.schedules.linear_schedule(init_value=2e-4, end_value=1e-3, transition_steps=100)
+    ours = tfwarmup.LinearWarmup(1e-3, period=100, initial=0.2)
+    for step in (0, 1, 50, 98, 200):  # optax' first update is its initial value, the paper's first one step above
+        assert float(ours(step)) == pytest.approx(float(theirs(step + 1)), rel=1e-6)
+
+
+def test_an_untuned_warmup_waits_for_the_beta_2_of_its_optimizer():
+    waiting = warmups.UntunedLinear()
+    with pytest.raises(ValueError, match="`UntunedLinear` needs the `beta_2` of the .* Received: beta_2=None"):
+        waiting(1)
+    assert waiting.with_beta_2(0.98) == warmups.UntunedLinear(0.98)
+    with pytest.raises(ValueError, match="must have that of its optimizer, 0.9. Received: UntunedLinear"):
+        warmups.UntunedLinear(0.98).with_beta_2(0.9)
+
+
+def test_only_radam_has_momentum_steps_and_only_if_asked():
+    assert [made(name).momentum_steps for name in WARMUPS] == [0] * len(WARMUPS)
+    assert warmups.Rectified(0.999, "momentum").momentum_steps == 4
+    assert warmups.Rectified(0.999, "momentum", 5.0).momentum_steps == 5
+
+
+def test_length_is_when_a_decay_may_begin():
+    lengths = {name: made(name).length for name in WARMUPS}
+    assert lengths == pytest.approx(
+        {"none": 0, "linear": 2000, "exponential": 4000} | dict.fromkeys(list(WARMUPS)[3:], 2000)
+    )
+
+
+def test_a_repr_is_what_makes_the_object():
+    texts = {
+        warmups.Linear(10): "Linear(period=10.0)",
+        warmups.Linear(10, initial=0.1): "Linear(initial=0.1, period=10.0)",
+        warmups.UntunedLinear(): "UntunedLinear(beta_2=None)",
+        warmups.NoWarmup(): "NoWarmup()",
+        warmups.Rectified(0.99): "Rectified(beta_2=0.99, first_steps='nothing', rho_threshold=4.0)",
+    }
+    assert {warmup: repr(warmup) for warmup in texts} == texts
+    assert all(eval(text, vars(warmups)) == warmup for warmup, text in texts.items())
+
+
+def test_numbers_of_every_kind_are_saved_as_floats():
+    warmup = warmups.Linear(Fraction(21, 2), initial=np.float32(0.5))
+    assert warmup.get_config() == {"period": 10.5, "initial": 0.5}
+    assert {type(value) for value in warmup.get_config().values()} == {float}
+
+
+@keras.saving.register_keras_serializable("tests")
+def square_root(t):
+    return ops.minimum(1.0, ops.sqrt(t / 100.0))
+
+
+def plain_line(t):
+    return t / 50.0 if isinstance(t, float) and t < 50 else ops.minimum(t / 50.0, 1.0)
+
+
+def test_a_function_of_t_is_a_warmup():
+    warmup = warmups.get(square_root)
+    assert warmup == warmups.Custom(square_root)
+    assert float(warmup(25.0)) == pytest.approx(0.5)
+    np.testing.assert_allclose(warmup(np.array([1, 25, 400])), [0.1, 0.5, 1], rtol=1e-6)
+    assert warmup.effective_period == pytest.approx(100 - sum(np.sqrt(np.arange(1, 101) / 100)), rel=1e-5)
+    assert "square_root" in repr(warmup)
+
+
+@pytest.mark.parametrize("t", [None, "5", -1, [1]])
+def test_a_function_is_not_asked_for_what_is_no_update(t):
+    with pytest.raises(ValueError, match="`t` must be a finite number >= 0"):
+        warmups.Custom(square_root)(t)
+
+
+def test_a_function_has_no_length_unless_it_is_given():
+    assert warmups.Custom(square_root, period=100).length == 100
+    with pytest.raises(ValueError, match="The length of a warmup of your own must be given, as `period`"):
+        _ = warmups.Custom(square_root).length
+
+
+def test_a_function_that_never_reaches_one_has_no_effective_period():
+    with pytest.raises(ValueError, match="needs a warmup that reaches 1 within"):
+        _ = warmups.Custom(lambda t: 0.5).effective_period
+
+
+@pytest.mark.parametrize(
+    "function", [lambda t: 2.0, lambda t: -0.1, lambda t: float("nan"), lambda: 1.0, lambda t: "a"]
+)
+def test_a_function_that_is_no_warmup_is_refused(function):
+    with pytest.raises(ValueError, match=r"must be a function of t with values in \[0, 1\]. Received"):
+        warmups.get(function)
+
+
+@pytest.mark.parametrize("name", WARMUPS)
+def test_a_config_makes_the_same_object(name):
+    stored = keras.saving.serialize_keras_object(made(name))
+    assert keras.saving.deserialize_keras_object(stored) == made(name)
+
+
+def test_a_registered_function_is_saved():
+    warmup = warmups.Custom(square_root, period=100, initial=0.1)
+    stored = keras.saving.serialize_keras_object(warmup)
+    assert keras.saving.deserialize_keras_object(stored) == warmup
+
+
+def test_a_function_that_is_not_registered_needs_custom_objects_to_load():
+    stored = keras.saving.serialize_keras_object(warmups.Custom(plain_line))
+    with pytest.raises(TypeError, match="plain_line"):
+        keras.saving.deserialize_keras_object(stored)
+    with keras.saving.custom_object_scope({"plain_line": plain_line}):
+        assert keras.saving.deserialize_keras_object(stored) == warmups.Custom(plain_line)
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (("linear", {"beta_2": 0.9, "period": 10}), "Warmup 'linear' takes no `beta_2`. Received: beta_2=0.9"),
+        (("untuned_linear", {"period": 10}), "Warmup 'untuned_linear' takes no `period`. Received: period=10"),
+        (("none", {"period": 10}), "Warmup 'none' takes no `period`. Received: period=10"),
+        (("radam", {"period": 10}), "Warmup 'radam' takes no `period`. Received: period=10"),
+        (("linear", {}), "Warmup 'linear' needs `period`. Received: period=None"),
+        (("linear", {"period": 0}), "`period` must be a finite number > 0. Received: period=0"),
+        (("", {}), "`warmup` must be one of none, linear, .* Received: warmup=''"),
+        (("cosine", {}), "`warmup` must be one of none, linear, .* Received: warmup='cosine'"),
+        (
+            (warmups.Linear(10), {"period": 10}),
+            "Only a warmup given by its name takes arguments. Received: warmup=",
+        ),
+    ]
+    + [
+        ((bad, {}), "`warmup` must be one of .* or a function of t. Received: warmup=")
+        for bad in (None, 3, ["linear"], {})
+    ]
+    + [((bad, {}), "`warmup` must be one of") for bad in (warmups.Linear, tfwarmup.LinearWarmup(1.0, 10))],
+)
+def test_what_is_no_warmup_is_refused(arguments, message):
+    name, options = arguments
+    with pytest.raises(ValueError, match=message):
+        warmups.get(name, **options)
+
+
+@pytest.mark.parametrize("initial", [-0.1, 1.0, 2, float("nan"), "0.1", None, True])
+def test_an_initial_factor_outside_the_unit_interval_is_refused(initial):
+    with pytest.raises(ValueError, match=r"`initial` must be a number in \[0, 1\). Received: initial="):
+        warmups.Linear(10, initial=initial)
+
+
+def test_no_warmup_has_no_initial_factor():
+    with pytest.raises(ValueError, match="no initial factor. Received: initial=0.5"):
+        warmups.NoWarmup(initial=0.5)
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ({"first_steps": "sgd"}, "`first_steps` must be one of momentum, nothing, .* Received: first_steps='sgd'"),
+        ({"rho_threshold": 3}, "`rho_threshold` must be a number >= 4. Received: rho_threshold=3"),
+        ({"beta_2": 0.6}, "beta_2 > 0.6: .* Received: beta_2=0.6"),
+        ({"beta_2": 0.65, "rho_threshold": 5}, "beta_2 > 0.666667: .* Received: beta_2=0.65"),
+    ],
+)
+def test_options_of_radam_are_checked_when_it_is_made(options, message):
+    with pytest.raises(ValueError, match=message):
+        warmups.Rectified(**options)

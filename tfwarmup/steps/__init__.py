@@ -1,0 +1,45 @@
+"""One update of the variables, theta -= rate * m / (sqrt(v) + epsilon), in one kernel where there is one.
+
+Rate and epsilon are those of `tfwarmup.formula`: one update serves Adam, any warmup, and momentum.
+
+`step` updates one variable. `step_together` updates a list of variables in one call; it is `None` on backends that gain
+nothing by it. `on_host` reads numbers from the device where updates run eagerly; it is `None` where they are compiled.
+`not_compiled` keeps a function out of `torch.compile`. `dense` makes a sparse gradient dense.
+"""
+
+from typing import Any
+
+import keras
+
+from tfwarmup.steps.plain import Betas, Scalars, plain_step, rounded_betas
+
+__all__ = [
+    "Betas",
+    "Scalars",
+    "dense",
+    "not_compiled",
+    "on_host",
+    "plain_step",
+    "rounded_betas",
+    "step",
+    "step_together",
+]
+
+step: Any
+step_together: Any = None
+on_host: Any = None
+
+
+def not_compiled(function: Any) -> Any:
+    return function
+
+
+if keras.backend.backend() == "tensorflow":
+    from tfwarmup.steps.on_tensorflow import dense, step
+elif keras.backend.backend() == "torch":
+    from tfwarmup.steps.on_torch import dense, not_compiled, on_host, step, step_together
+else:
+    from tfwarmup.steps.on_jax import dense
+
+    # XLA makes three loops of it, as of any other Adam, and nothing is gained by hand.
+    step = plain_step

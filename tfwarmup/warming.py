@@ -1,0 +1,203 @@
+"""Warmups for optimizers that exist already: before their first update, or again in the middle of training."""
+
+from typing import Any, TypeVar
+
+from keras.optimizers.schedules import LearningRateSchedule
+
+from tfwarmup import checks, compat, warmups
+from tfwarmup.optimizers import Adam
+from tfwarmup.schedules import WarmupSchedule, checked_decay, refuse_second_warmup, warmup_schedules
+from tfwarmup.warmups import Warmup
+
+OptimizerT = TypeVar("OptimizerT")
+
+
+def warm_up(
+    optimizer: OptimizerT,
+    warmup: Any = "untuned_linear",
+    *,
+    period: float | None = None,
+    beta_2: float | None = None,
+    decay_after_warmup: bool = False,
+) -> OptimizerT:
+    """Gives an existing optimizer a warmup, in place, and returns it: call it before `compile`.
+
+    beta_2, the learning rate (or schedule) and the accumulation steps are read from the optimizer, through a
+    `LossScaleOptimizer` too; each member of a `MultiOptimizer` gets the warmup of its own beta_2.
+
+    The learning rate becomes a schedule, which Keras does not let callbacks set: with `ReduceLROnPlateau` or
+    `LearningRateScheduler` use `tfwarmup.Adam(rate, warmup=...)`, whose learning rate stays a variable.
+
+    Args:
+        optimizer: Any Keras optimizer that has made no update yet; for the untuned warmups and "radam", one with a
+            second moment, as Adam has it.
+        warmup: A name of `tfwarmup.WARMUPS`, an object of `tfwarmup.warmups`, or a function of t.
+        period: The warmup period, for "linear" and "exponential" by name.
+        beta_2: For an optimizer of your own: the discount factor of its second moment.
+        decay_after_warmup: Whether a decay in the learning rate waits for the warmup, and counts updates from its end.
+
+    >>> import keras
+    >>> optimizer = warm_up(keras.optimizers.AdamW(1e-3, beta_2=0.98))
+    >>> round(float(optimizer.learning_rate), 8)  # of the first of 2 / (1 - 0.98) = 100 updates
+    1e-05
+    """
+    rule = warmups.get(warmup, period=period)
+    members = _members(optimizer)
+    # All are checked before the first is changed.
+    schedules = [_schedule(member, rule, beta_2, decay_after_warmup) for member in members]
+    for member, schedule in zip(members, schedules, strict=True):
+        _set_rate(member, schedule)
+    return optimizer
+
+
+def restart_warmup(model: Any, warmup: Any = None, *, period: float | None = None, beta_2: float | None = None) -> None:
+    """Starts the warmup of a compiled model again at the next update: for fine-tuning, a new phase, a raised rate.
+
+    The moments of the optimizer stay as they are. A train function that was compiled before sees the new warmup, also
+    in the middle of `fit` (from a callback). In a loop of your own, `tfwarmup.Adam` and `tfwarmup.RAdam` have
+    `optimizer.restart_warmup()`; for another optimizer, trace the step again after `restart_warmup(model)`.
+
+    Args:
+        model: A model whose optimizer has a warmup, or gets its first one by this call.
+        warmup, period, beta_2: As `warm_up` has them. `None` is the warmup that the optimizer has.
+
+    >>> import keras
+    >>> model = keras.Sequential([keras.Input((1,)), keras.layers.Dense(1)])
+    >>> model.compile(warm_up(keras.optimizers.Adam(1e-3, beta_2=0.9)), loss="mse")
+    >>> _ = model.fit(keras.ops.ones((40, 1)), keras.ops.ones((40, 1)), batch_size=1, verbose=0)
+    >>> round(float(warmup_factor(model.optimizer)), 6)
+    1.0
+    >>> restart_warmup(model)
+    >>> round(float(warmup_factor(model.optimizer)), 6)  # 1 of 20 updates
+    0.05
+    """
+    if not hasattr(model, "make_train_function") or getattr(model, "optimizer", None) is None:
+        raise ValueError(
+            "`restart_warmup` needs a compiled model, since a train function that exists must see the new warmup. "
+            f"Received: {checks.shown(model)}"
+        )
+    if warmup is None and (period is not None or beta_2 is not None):
+        received = f"warmup=None, period={period!r}, beta_2={beta_2!r}"
+        raise ValueError(f"`period` and `beta_2` belong to a new warmup, which must be given. Received: {received}")
+    rule = None if warmup is None else warmups.get(warmup, period=period)
+    compat.sync_state(model)
+    for change in [_restart(member, rule, beta_2) for member in _members(model.optimizer)]:
+        change()
+    if model.train_function is not None:
+        model.make_train_function(force=True)
+
+
+def warmup_factor(optimizer: Any) -> Any:
+    """omega_t of the update that comes next, of any optimizer; 1 without a warmup.
+
+    It looks through a `LossScaleOptimizer`, such as `compile` makes under mixed_float16.
+
+    >>> round(float(warmup_factor(Adam(1e-3, warmup="untuned_linear"))), 8)
+    0.0005
+    """
+    members = _members(optimizer)
+    if len(members) > 1:
+        raise ValueError(
+            "`warmup_factor` needs an optimizer with one learning rate; ask each of `optimizer.optimizers`. Received: "
+            f"{type(optimizer).__name__}"
+        )
+    factor: Any = 1.0
+    for schedule in warmup_schedules(compat.learning_rate_of(members[0])):
+        factor = factor * schedule.warmup_factor(compat.step_counter(members[0]))
+    return factor * members[0].warmup_factor if isinstance(members[0], Adam) else factor
+
+
+def _members(optimizer: Any) -> list[Any]:
+    if not compat.is_optimizer(optimizer):
+        raise ValueError(f"`optimizer` must be a Keras optimizer. Received: {checks.shown(optimizer)}")
+    return compat.members(optimizer)
+
+
+def _schedule(optimizer: Any, rule: Warmup, beta_2: float | None, decay_after_warmup: bool) -> WarmupSchedule:
+    """The schedule that warms up an optimizer which has made no update."""
+    if compat.is_built(optimizer):
+        raise ValueError(
+            "`warm_up` needs an optimizer that has not been used: a train function that exists would not see the "
+            "warmup. To warm up a model that has been trained or loaded, use `restart_warmup(model)`. Received: "
+            f"{type(optimizer).__name__} after {compat.updates_made(optimizer)} updates"
+        )
+    _refuse_own_warmup(optimizer)
+    rate = _rate(optimizer)
+    refuse_second_warmup(rate)
+    return WarmupSchedule(
+        rate,
+        _fitted(rule, optimizer, beta_2),
+        decay_after_warmup=decay_after_warmup,
+        steps_per_update=compat.accumulation_steps(optimizer),
+    )
+
+
+def _restart(optimizer: Any, rule: Warmup | None, beta_2: float | None) -> Any:
+    """A function that starts the optimizer's warmup again; what can be wrong with it is found before it is called."""
+    if isinstance(optimizer, Adam) and not isinstance(optimizer.warmup, warmups.NoWarmup):
+        new = None if rule is None else _fitted(rule, optimizer, beta_2)
+        checked_decay(optimizer.decay_after_warmup, compat.learning_rate_of(optimizer), new or optimizer.warmup)
+        return lambda: optimizer.restart_warmup(new)
+    raw = compat.learning_rate_of(optimizer)
+    old = raw if isinstance(raw, WarmupSchedule) else None
+    if old is None and rule is None:
+        raise ValueError(
+            "`restart_warmup` needs an optimizer with a warmup, or a `warmup` for it. Received: "
+            f"{type(optimizer).__name__} with learning_rate={checks.shown(raw)}, warmup=None"
+        )
+    rate = _rate(optimizer) if old is None else old.learning_rate
+    schedule = WarmupSchedule(
+        rate,
+        old.warmup if rule is None and old is not None else _fitted(rule, optimizer, beta_2),
+        decay_after_warmup=old is not None and old.decay_after_warmup,
+        steps_per_update=compat.accumulation_steps(optimizer),
+        start=compat.updates_made(optimizer),
+    )
+    return lambda: _set_rate(optimizer, schedule)
+
+
+def _fitted(rule: Any, optimizer: Any, beta_2: float | None) -> Warmup:
+    """The warmup with the beta_2 of its optimizer, if it needs one."""
+    if not rule.needs_beta_2:
+        if beta_2 is not None:
+            raise ValueError(f"{rule!r} takes no `beta_2`. Received: beta_2={checks.shown(beta_2)}")
+        return rule  # type: ignore[no-any-return]
+    own = compat.second_moment_beta_2(optimizer)
+    if own is None and beta_2 is None and rule.beta_2 is None:
+        raise ValueError(
+            "An untuned warmup follows from the `beta_2` of the optimizer's second moment, as Adam, AdamW, Nadam, Lamb "
+            "and the Adam of Muon have it. For an optimizer of your own, give that number as `beta_2`; without a "
+            "second moment, use warmup='linear' or 'exponential' with a `period`. Received: "
+            f"optimizer={type(optimizer).__name__}"
+        )
+    for known in (own, beta_2):
+        if known is not None:
+            rule = rule.with_beta_2(checks.beta_2(known))
+    return rule  # type: ignore[no-any-return]
+
+
+def _rate(optimizer: Any) -> float | LearningRateSchedule:
+    rate = compat.learning_rate_of(optimizer)
+    if isinstance(rate, LearningRateSchedule):
+        return rate
+    if callable(rate):
+        raise ValueError(
+            "A warmup needs an optimizer whose learning rate is a number or a `LearningRateSchedule`. Received: "
+            f"learning_rate={rate!r}"
+        )
+    return float(optimizer.get_config()["learning_rate"])
+
+
+def _set_rate(optimizer: Any, schedule: WarmupSchedule) -> None:
+    optimizer.learning_rate = schedule
+
+
+def _refuse_own_warmup(optimizer: Any) -> None:
+    own = optimizer.warmup if isinstance(optimizer, Adam) else warmups.NoWarmup()
+    steps = getattr(optimizer, "warmup_steps", 0)  # of Keras' `ScheduleFreeAdamW`
+    if steps or not isinstance(own, warmups.NoWarmup):
+        shown = f"warmup_steps={steps}" if steps else repr(own)
+        raise ValueError(
+            "`warm_up` needs an optimizer without a warmup: two would multiply. Received: "
+            f"{type(optimizer).__name__} with {shown}"
+        )
