@@ -53,7 +53,7 @@ class Adam(Optimizer):
             `gradient_accumulation_steps`.
 
     >>> optimizer = Adam(1e-3, warmup="untuned_linear")
-    >>> round(float(optimizer.warmup_factor), 8), round(float(optimizer.learning_rate), 8)
+    >>> round(float(optimizer.warmup_factor), 8), round(optimizer.get_config()["learning_rate"], 8)
     (0.0005, 0.001)
 
     Reference:
