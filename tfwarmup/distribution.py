@@ -1,6 +1,7 @@
 """Replicas that agree: gradients summed before they are clipped or checked."""
 
-from collections.abc import Sequence
+import contextlib
+from collections.abc import Iterator, Sequence
 from typing import Any, TypeVar
 
 import keras
@@ -36,6 +37,23 @@ def reduce_first(optimizer: OptimizerT) -> OptimizerT:
     return optimizer
 
 
+# One entry for each replica inside `gradients_are_summed`: each has a thread of its own while a step is traced.
+_summed_by_the_caller: list[None] = []
+
+
+@contextlib.contextmanager
+def gradients_are_summed() -> Iterator[None]:
+    """For a training loop of your own that has summed the gradients over the replicas, to look at their norm, say.
+
+    Inside it, `apply` of an optimizer of this package, or of one that `reduce_first` was given, does not sum again.
+    """
+    _summed_by_the_caller.append(None)
+    try:
+        yield
+    finally:
+        _summed_by_the_caller.pop()
+
+
 def summed_over_replicas(grads: Sequence[Any]) -> list[Any]:
     """The sum of each gradient over the replicas of a `tf.distribute` strategy; as they are anywhere else."""
     if keras.backend.backend() != "tensorflow":
@@ -43,7 +61,7 @@ def summed_over_replicas(grads: Sequence[Any]) -> list[Any]:
     import tensorflow as tf
 
     context = tf.distribute.get_replica_context()
-    if context is None or context.num_replicas_in_sync == 1:
+    if context is None or context.num_replicas_in_sync == 1 or _summed_by_the_caller:
         return list(grads)
     present = [gradient for gradient in grads if gradient is not None]
     summed = iter(context.all_reduce(tf.distribute.ReduceOp.SUM, present))

@@ -32,8 +32,7 @@ def draw_warmups(config: WarmupConfig) -> str:
     except ValueError as error:  # the library's own words
         raise ConfigError(str(error)) from error
     folder = RunFolder(config, "effective_warmup")
-    folder.open()
-    with folder.telling_the_end():
+    with folder.working():
         draw_factors(folder.path, config.beta_2, config.updates)
         draw_effective_periods(folder.path)
     lines = [f"{STYLES[name].label:<22}{period:12.4f} updates" for name, period in periods.items()]

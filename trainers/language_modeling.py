@@ -22,7 +22,7 @@ def train_or_sample(config: LanguageConfig) -> str:
     if not baselines.exists():
         return metrics
     values = json.loads(baselines.read_text())
-    return f"{metrics} (" + ", ".join(f"{name} {value:.4g}" for name, value in values.items()) + ")"
+    return "baselines: " + ", ".join(f"{name} {value:.4g}" for name, value in values.items()) + f"\n{metrics}"
 
 
 if __name__ == "__main__":

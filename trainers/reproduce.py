@@ -13,9 +13,11 @@ from collections.abc import Sequence
 from typing import Any
 
 from trainers.engine.config import Settings, option, require
+from trainers.engine.lock import check_unlocked, locked
 from trainers.engine.processes import fork
 from trainers.engine.program import run_program
 from trainers.engine.records import RunFolder
+from trainers.engine.signals import StopRequested
 from trainers.reports.program import write_report
 from trainers.reproduction.progress import Progress
 from trainers.reproduction.steps import STEPS, Step, default_workers
@@ -44,10 +46,12 @@ def reproduce(config: ReproductionConfig, steps: Sequence[Step] = STEPS) -> str:
     folder = pathlib.Path(config.output_dir)
     chosen = [step for step in steps if not config.only or step.name in config.only]
     configs = {step.name: step.config(folder, config.workers or default_workers()) for step in chosen}
+    check_unlocked(folder)
     finished = [step for step in chosen if _is_done(RunFolder(configs[step.name], step.task))]
-    failed = _run([step for step in chosen if step not in finished], configs, folder, Progress(chosen, finished))
     page = folder / PAGE
-    write_report([str(folder / step.name) for step in steps if (folder / step.name).exists()], str(page))
+    with locked(folder):
+        failed = _run([step for step in chosen if step not in finished], configs, folder, Progress(chosen, finished))
+        write_report([str(folder / step.name) for step in steps if (folder / step.name).exists()], str(page))
     if failed:
         sys.exit(f"failed: {', '.join(failed)}; the same command tries again. The page of all others: {page}")
     return str(page)
@@ -80,8 +84,9 @@ def _run_one(step: Step, config: Any, log: pathlib.Path, progress: Progress) -> 
         while process.exitcode is None:
             progress.show(step, step.done(config))
             process.join(LOOK_EVERY)
-    except KeyboardInterrupt:
-        process.join()  # Ctrl-C reaches it too, and it has a status to write
+    except StopRequested:
+        process.terminate()  # it saves what it has done
+        process.join()
         raise
     return bool(process.exitcode == 0)
 

@@ -39,8 +39,7 @@ def simulate(config: SimulationConfig) -> str:
         magnitudes = simulate_updates(**numbers, warmup=rule)
     except ValueError as error:  # the library's own words
         raise ConfigError(str(error)) from error
-    folder.open()
-    with folder.telling_the_end():
+    with folder.working():
         draw_magnitudes(folder.path, magnitudes, config.warmup)
     return "\n".join([*_findings(magnitudes), f"written: {folder.path}/update_magnitudes.csv, .svg, .png"])
 

@@ -6,6 +6,7 @@ import os
 import pathlib
 import subprocess
 import sys
+import time
 
 import keras
 import numpy as np
@@ -40,9 +41,21 @@ def final_weights(folder, name="last"):
 
 
 def records(folder):
-    """The lines of metrics.jsonl without the one number that depends on the machine."""
+    """The lines of metrics.jsonl without the numbers that depend on the machine."""
     lines = [json.loads(line) for line in (pathlib.Path(folder) / "metrics.jsonl").read_text().splitlines()]
-    return [{key: value for key, value in line.items() if not key.endswith("_per_second")} for line in lines]
+    return [
+        {key: value for key, value in line.items() if not key.endswith(("_per_second", "seconds"))} for line in lines
+    ]
+
+
+def stored_checkpoint(folder):
+    """The newest checkpoint: what it says without what depends on the machine, and its arrays."""
+    path = sorted((folder / "checkpoints").glob("step-*.npz"))[-1]
+    with np.load(path) as stored:
+        arrays = {name: stored[name] for name in stored.files}
+    header = json.loads(arrays.pop("header").tobytes())
+    del header["seconds"]
+    return header, arrays
 
 
 @contextlib.contextmanager
@@ -74,6 +87,13 @@ def program(module, *arguments, **environment):
         stderr=subprocess.PIPE,
         text=True,
     )
+
+
+def wait_for(condition, seconds=120):
+    deadline = time.monotonic() + seconds
+    while not condition():
+        assert time.monotonic() < deadline
+        time.sleep(0.05)
 
 
 def tiny_flags(folder, **options):

@@ -68,10 +68,14 @@ def test_the_folder_tells_all_about_the_run(tmp_path):
     run_tiny(tmp_path, weight_decay=0.01)
     document = json.loads((tmp_path / "config.json").read_text())
     assert document["config"]["weight_decay"] == 0.01
-    assert set(document["config"]) == {field.name for field in dataclasses.fields(TinyConfig)} - {
-        "progress",
-        "save_models",
-    }
+    assert set(document["config"]) == {field.name for field in dataclasses.fields(TinyConfig)}
+    assert document["config"]["warmup"] == "untuned_linear"
+    resolved = document["resolved"]
+    assert resolved["parameters"] == 8 * 16 + 16 + 16 * 2 + 2
+    assert (resolved["total_updates"], resolved["steps_per_epoch"]) == (20, 5)
+    assert resolved["warmup_period"] == pytest.approx(20)
+    assert resolved["devices"]["replicas"] == 1
+    assert resolved["devices"]["kind"] == "CPU"
     assert {"tensorflow", "keras"} <= set(document["versions"])
     assert document["machine"]["cores"] >= 1
     assert document["started"].startswith("20")
@@ -83,6 +87,10 @@ def test_the_folder_tells_all_about_the_run(tmp_path):
     assert {"val_loss", "val_error"} <= set(lines[-1])
     assert lines[-1]["warmup_factor"] == pytest.approx(1)
     assert lines[0]["learning_rate"] == pytest.approx(1e-2 * 2 / 20, rel=1e-6)
+    assert all(line["skipped_updates"] == 0 and line["gradient_norm"] > 0 for line in lines)
+    seconds = [json.loads(line)["seconds"] for line in (tmp_path / "metrics.jsonl").read_text().splitlines()]
+    assert sorted(seconds) == seconds
+    assert seconds[0] > 0
 
 
 def test_radam_records_the_rate_of_its_momentum_steps(tmp_path):

@@ -67,7 +67,7 @@ def test_a_run_learns_its_text_and_says_so_beside_the_baselines(trained):
     assert last["val_perplexity"] == pytest.approx(math.exp(last["val_loss"]), rel=1e-12)
     assert last["val_perplexity"] < baselines["unigram"] / 2
     assert 1 < baselines["bigram"] < baselines["unigram"] < 13
-    assert said.endswith(f"(unigram {baselines['unigram']:.4g}, bigram {baselines['bigram']:.4g})")
+    assert said.startswith(f"baselines: unigram {baselines['unigram']:.4g}, bigram {baselines['bigram']:.4g}\n")
 
 
 def test_the_perplexity_is_that_of_every_token_once(trained, corpus):

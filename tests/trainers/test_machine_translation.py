@@ -71,6 +71,20 @@ def trained(corpus, tmp_path_factory):
     return folder, train_or_translate(config(folder, corpus, **options, checkpoint_every=50))
 
 
+def test_a_blank_line_of_a_test_file_keeps_its_place(corpus, tmp_path):
+    texts = {"test_source": "one two\n\n \nthree\nfour\n", "test_target": "eins zwei\n\nfünf\ndrei\n\n"}
+    places = {name: tmp_path / name for name in texts}
+    for name, text in texts.items():
+        places[name].write_text(text)
+    train(TASK, config(tmp_path / "run", corpus, steps=5, epochs=1, **{k: str(v) for k, v in places.items()}))
+    lines = (tmp_path / "run/test.translations.txt").read_text().split("\n")
+    assert [bool(line) for line in lines[:3]] == [bool(lines[0]), False, False]
+    assert len(lines) == 6  # five lines, each with its end
+    results = json.loads((tmp_path / "run/results.json").read_text())
+    judged = sacrebleu.corpus_bleu([lines[0], lines[3]], [["eins zwei", "drei"]])  # where both sides are there
+    assert results["test_bleu"] == judged.score
+
+
 def test_a_run_learns_to_translate_and_says_so_with_the_signature_of_bleu(trained, corpus):
     folder, said = trained
     results = json.loads((folder / "results.json").read_text())

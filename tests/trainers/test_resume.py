@@ -1,58 +1,108 @@
 """Killed at any moment and started again, a run ends as if nothing had happened: to the bit."""
 
 import json
-import random
-import time
+import signal
 
 import numpy as np
 import pytest
 
-from tests.trainers.helpers import final_weights, finish, program, records, run_tiny, status, tiny_flags
+from tests.trainers.helpers import (
+    BASE,
+    final_weights,
+    finish,
+    program,
+    records,
+    run_tiny,
+    status,
+    stored_checkpoint,
+    tiny_flags,
+)
 from trainers.engine.checkpoint import Checkpoints
 
-OPTIONS = {"dropout": 0.3, "epochs": 60, "learning_rate": 1e-3}
-
-
-def checkpoint_arrays(folder):
-    path = sorted((folder / "checkpoints").glob("step-*.npz"))[-1]
-    with np.load(path) as stored:
-        return {name: stored[name] for name in stored.files}
+# What may differ by replica: unsynchronised statistics, masks, overflows.
+TWO_REPLICAS = {"strategy": "mirrored", "logical_devices": 2, "normalise": True, "synchronised": False, "dropout": 0.3}
+HALF = {"precision": "mixed_float16"}
+PHASES = ["training", "validation", "checkpoint", "save"]
 
 
 def assert_same_run(ours, theirs):
     np.testing.assert_array_equal(final_weights(ours), final_weights(theirs))
     assert records(ours) == records(theirs)
-    ours, theirs = checkpoint_arrays(ours), checkpoint_arrays(theirs)
+    (our_header, ours), (their_header, theirs) = stored_checkpoint(ours), stored_checkpoint(theirs)
+    assert our_header == their_header
     assert ours.keys() == theirs.keys()
     for name, array in ours.items():  # weights, moments, counters, loss scale
         np.testing.assert_array_equal(array, theirs[name])
 
 
-def kill_and_restart(folder, kills, **options):
-    generator = random.Random(0)
-    for _ in range(kills):
-        process = program("tests.trainers.tiny", *tiny_flags(folder, **options))
-        while not (folder / "metrics.jsonl").exists() and process.poll() is None:
-            time.sleep(0.02)
-        time.sleep(generator.uniform(0.05, 0.8))
-        process.kill()
-        process.communicate()
-    finish(program("tests.trainers.tiny", *tiny_flags(folder, **options)))
+def stop_again_and_again(folder, phases, number="SIGKILL", task="tiny", seconds=0.02, **options):
+    """Stops a run once in each of the phases, lets it end, and returns what the stops hit."""
+    wanted = {"task": task, "signal": number, "phases": phases, "seconds": seconds}
+    wanted["options"] = {**(BASE if task == "tiny" else {}), "output_dir": str(folder), **options}
+    process = program("tests.trainers.kills", json.dumps(wanted))
+    output, errors = process.communicate(timeout=60 + 60 * len(phases))
+    assert process.returncode == 0, errors[-3000:]
+    said = json.loads(output.splitlines()[-1])
+    assert said["end"] == 0, errors[-3000:]
+    return said["stops"]
+
+
+# The first validation saves a model, and so does the end.
+KILLS = ["save", "training", "validation", "checkpoint", "training", "validation", "checkpoint", "save"]
 
 
 @pytest.mark.parametrize(
-    "options",
+    ("options", "kills"),
     [
-        pytest.param({}, marks=pytest.mark.slow),
-        {"precision": "mixed_float16", "strategy": "mirrored", "logical_devices": 2, "bad_row": 3},
+        ({**TWO_REPLICAS, **HALF}, KILLS[:4]),
+        pytest.param({"dropout": 0.3}, 5 * PHASES, marks=pytest.mark.slow),
+        pytest.param({"dropout": 0.3, **HALF, "bad_row": 3}, 5 * PHASES, marks=pytest.mark.slow),
+        pytest.param(TWO_REPLICAS, 5 * PHASES, marks=pytest.mark.slow),
+        pytest.param({**TWO_REPLICAS, **HALF, "accumulate": 2}, 5 * PHASES, marks=pytest.mark.slow),
     ],
+    ids=["two replicas, half", "one, 20", "one, half, 20", "two replicas, 20", "two replicas, half, accumulated, 20"],
 )
-def test_a_killed_run_ends_bit_identical(options, tmp_path):
-    options = {**OPTIONS, **options}
+def test_a_run_killed_in_every_phase_ends_bit_identical(options, kills, tmp_path):
+    options = {"epochs": 30, "learning_rate": 1e-3, **options}
+    stops = stop_again_and_again(tmp_path / "killed", kills, **options)
+    assert {stop["hit"] for stop in stops} >= {*PHASES}
+    assert all(stop["code"] == -signal.SIGKILL for stop in stops if stop["hit"])
     finish(program("tests.trainers.tiny", *tiny_flags(tmp_path / "whole", **options)))
-    kill_and_restart(tmp_path / "killed", kills=3, **options)
     assert_same_run(tmp_path / "killed", tmp_path / "whole")
     assert status(tmp_path / "killed") == "done\n"
+    assert not list((tmp_path / "killed").rglob(".*tmp*"))  # what killed writes have left is gone
+
+
+@pytest.mark.parametrize("count", [3, pytest.param(20, marks=pytest.mark.slow)])
+def test_sigterm_at_a_random_moment_loses_no_finished_step(count, tmp_path):
+    # No checkpoint is planned before the end, so what is there is what the signal left.
+    options = {"epochs": 300, "log_every": 1500, "checkpoint_every": 1500, "evaluate_every": 40, "dropout": 0.3}
+    stops = stop_again_and_again(tmp_path / "stopped", ["anywhere"] * count, "SIGTERM", seconds=2 / count, **options)
+    assert len([stop for stop in stops if stop["code"] == 128 + signal.SIGTERM]) >= count - 1
+    for stop in stops:
+        assert stop["checkpoint"] == stop["finished"] > 0
+    finish(program("tests.trainers.tiny", *tiny_flags(tmp_path / "whole", **options)))
+    assert_same_run(tmp_path / "stopped", tmp_path / "whole")
+
+
+TRAINERS = {
+    "image_classification": {"model": "small_resnet", "batch_size": 64, "steps": 24},
+    "language_modeling": {"batch_size": 16, "context": 32, "width": 32, "inner": 64, "steps": 60, "baselines": False},
+    "machine_translation": {"pairs": 400, "max_tokens": 512, "width": 32, "inner": 64, "layers": 1, "steps": 60},
+}
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("task", TRAINERS)
+@pytest.mark.parametrize(
+    "options", [{}, {**HALF, "strategy": "mirrored", "logical_devices": 2}], ids=["one", "half, two"]
+)
+def test_every_trainer_killed_in_every_phase_ends_bit_identical(task, options, tmp_path):
+    options = {**TRAINERS[task], "log_every": 2, "checkpoint_every": 4, "progress": False, "beta_2": 0.9, **options}
+    stops = stop_again_and_again(tmp_path / "killed", KILLS[:4] * 5, task=task, seconds=0.2, **options)
+    assert {stop["hit"] for stop in stops} >= {*PHASES}
+    stop_again_and_again(tmp_path / "whole", [], task=task, **options)
+    assert_same_run(tmp_path / "killed", tmp_path / "whole")
 
 
 class StoppedError(Exception):

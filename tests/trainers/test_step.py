@@ -1,13 +1,22 @@
 """Replicas, micro-batches and precisions are ways to compute, not other results."""
 
+import json
 import os
 
+import keras
 import numpy as np
 import pytest
 import tensorflow as tf
 
 import tfwarmup
-from tests.trainers.helpers import program, records, run_tiny, tiny_flags
+from tests.trainers.helpers import final_weights, program, records, run_tiny, stored_checkpoint, tiny_flags
+from tests.trainers.tiny import Tiny, TinyConfig
+from trainers.engine.config import make_config
+from trainers.engine.data import ArraySource
+from trainers.engine.run import train
+from trainers.engine.statistics import MovingStatistics
+from trainers.engine.step import Stepper
+from trainers.engine.task import Data
 
 CLIPPED = {"global_clipnorm": 0.1, "logical_devices": 2, "weight_decay": 0.01}
 
@@ -31,6 +40,7 @@ def test_clipping_before_the_reduction_would_be_another_result(tmp_path, monkeyp
     one = run_tiny(tmp_path / "one", strategy="one", **options)
     np.testing.assert_allclose(run_tiny(tmp_path / "two", strategy="mirrored", **options), one, rtol=0, atol=1e-6)
     monkeypatch.setattr(tfwarmup, "reduce_first", lambda optimizer: optimizer)
+    monkeypatch.setattr(Stepper, "_summed", lambda self, gradients: gradients)  # Keras sums what it has clipped
     wrong = run_tiny(tmp_path / "wrong", strategy="mirrored", **options)
     assert np.abs(wrong - one).max() > 1e-3
 
@@ -50,11 +60,8 @@ def test_replicas_can_synchronise_inside_a_micro_batch(tmp_path):
 
 
 def test_dropout_draws_another_mask_on_every_replica_step_and_micro_batch(tmp_path):
-    from tests.trainers.tiny import Tiny, TinyConfig
-    from trainers.engine.config import make_config
     from trainers.engine.devices import make_strategy
     from trainers.engine.optimizers import make_optimizer
-    from trainers.engine.step import Stepper
 
     config = make_config(TinyConfig, {"output_dir": "-", "dropout": 0.5, "strategy": "mirrored", "logical_devices": 2})
     strategy = make_strategy(config)
@@ -117,3 +124,138 @@ def test_memory_follows_the_micro_batch(tmp_path):
     activation = 4096 * 60000 * 4 / 2**20
     whole, sixteenth = (peak_mebibytes(tmp_path / str(accumulate), accumulate) for accumulate in (1, 16))
     assert whole - sixteenth > activation
+
+
+def test_unsynchronised_batch_normalisation_has_one_set_of_statistics(tmp_path):
+    """The records, the saved model and the checkpoint tell of the same model, on two replicas as on one."""
+    options = {"normalise": True, "synchronised": False, "strategy": "mirrored", "logical_devices": 2}
+    run_tiny(tmp_path, **options)
+    model = keras.models.load_model(tmp_path / "last.keras")
+    validation = Tiny().load(Tiny.config_class()).validation
+    losses = Tiny().loss(TinyConfig(), validation.targets, model(validation.inputs)).numpy()
+    assert records(tmp_path)[-1]["val_loss"] == pytest.approx(losses.mean(), rel=1e-6)
+
+
+def test_statistics_are_averaged_over_the_replicas(tmp_path, monkeypatch):
+    """A replica's own would be others: what they are without the average differs."""
+    options = {"normalise": True, "synchronised": False, "strategy": "mirrored", "logical_devices": 2}
+    averaged = run_tiny(tmp_path / "averaged", **options)
+    monkeypatch.setattr(MovingStatistics, "average", lambda self: None)
+    first_replica = run_tiny(tmp_path / "first", **options)
+    differing = averaged != first_replica
+    moving = slice(8 * 16 + 16 + 32, 8 * 16 + 16 + 64)  # after a kernel, its bias, gamma and beta
+    assert np.any(differing[moving])
+    assert not np.any(np.delete(differing, np.arange(moving.start, moving.stop)))  # training does not use them
+
+
+class MaskTask(Tiny):
+    """A unit whose gradient is the mask of its dropout, added up over all examples."""
+
+    layer_calls = 1
+
+    def load(self, config):
+        data = ArraySource(np.ones((config.rows, 64), "float32"), np.zeros(config.rows, "int64"))
+        return Data(data, data)
+
+    def build(self, config, data):
+        inputs = keras.Input((64,))
+        dropout = keras.layers.Dropout(0.5)
+        outputs = sum(dropout(inputs) for _ in range(self.layer_calls))
+        dense = keras.layers.Dense(1, use_bias=False, kernel_initializer="zeros", dtype="float32")
+        return keras.Model(inputs, dense(outputs))
+
+    def loss(self, config, targets, outputs):
+        return outputs[:, 0]
+
+    def metrics(self, targets, outputs):
+        return {"error": outputs[:, 0]}
+
+
+def mask_counts(folder, task, **options):
+    """How often each input passed, per example, from the first moment after one update."""
+    values = {"output_dir": str(folder), "rows": 4, "steps": 1, "log_every": 1, "checkpoint_every": 1, **options}
+    train(task, make_config(TinyConfig, {**values, "progress": False, "save_models": False}))
+    header, arrays = stored_checkpoint(folder)
+    moment = arrays[f"{header['names'].index('adam/dense_kernel_momentum'):05d}"]
+    return np.round(moment[:, 0] / 0.1 * values["batch_size"] / 2, 3)  # beta_1 = 0.9; what passes is doubled
+
+
+def test_dropout_draws_another_mask_for_every_micro_batch(tmp_path, monkeypatch):
+    options = {"batch_size": 2, "accumulate": 2}
+    assert set(mask_counts(tmp_path / "two", MaskTask(), **options)) == {0, 1, 2}
+    position = Stepper._position
+    monkeypatch.setattr(Stepper, "_position", lambda self: position(self) - self._micro_batch)
+    assert set(mask_counts(tmp_path / "one", MaskTask(), **options)) == {0, 2}  # both passed the same
+
+
+def test_a_dropout_layer_that_is_called_twice_draws_twice(tmp_path):
+    task = MaskTask()
+    task.layer_calls = 2
+    assert set(mask_counts(tmp_path, task, batch_size=1)) == {0, 1, 2}
+
+
+class Weighted(Tiny):
+    """Tiny, but rows whose label is 0 have no weight."""
+
+    def load(self, config):
+        data = super().load(config)
+        return Data(WeightedSource(data.train.inputs, np.sort(data.train.targets)), data.validation)
+
+
+class WeightedSource(ArraySource):
+    def load(self, parts, training):
+        return super().load(parts, training).map(lambda x, y, weights: (x, y, weights * tf.cast(y, tf.float32)))
+
+    def order(self, feed):
+        """As the rows stand: the first micro-batches have no weight at all."""
+        parts = tf.data.Dataset.range(self.size).batch(feed.micro_size, drop_remainder=True).repeat()
+        size = feed.micro_size
+        return parts.map(lambda rows: (rows, tf.zeros([size, 2], tf.int64), tf.ones([size])))
+
+
+def test_a_first_micro_batch_without_weight_divides_nothing_by_zero(tmp_path):
+    options = {"rows": 40, "batch_size": 40, "steps": 5, "log_every": 1, "checkpoint_every": 0, "progress": False}
+    weights = []
+    for accumulate in (1, 4):
+        folder = tmp_path / str(accumulate)
+        train(Weighted(), make_config(TinyConfig, {**options, "accumulate": accumulate, "output_dir": str(folder)}))
+        weights.append(final_weights(folder))
+        assert all(line["loss"] is not None for line in records(folder))
+    np.testing.assert_allclose(weights[1], weights[0], rtol=0, atol=1e-6)
+
+
+def test_the_gradient_norm_of_a_record_is_that_of_the_whole_batch_before_clipping(tmp_path):
+    options = {"strategy": "mirrored", "logical_devices": 2, "log_every": 1, "checkpoint_every": 0}
+    norms = {}
+    for name, more in {
+        "plain": {"strategy": "one"},
+        "replicas": {},
+        "parts": {"accumulate": 2},
+        "half": {"precision": "mixed_float16"},
+        "clipped": {"global_clipnorm": 1e-3},
+    }.items():
+        run_tiny(tmp_path / name, **{**options, **more})
+        norms[name] = records(tmp_path / name)[0]["gradient_norm"]
+    for name, tolerance in (("replicas", 1e-6), ("parts", 1e-6), ("clipped", 1e-6), ("half", 1e-2)):
+        assert norms[name] == pytest.approx(norms["plain"], rel=tolerance)
+
+
+def test_the_first_speed_is_without_tracing(tmp_path):
+    run_tiny(tmp_path, log_every=1, checkpoint_every=0, epochs=2)
+    lines = [json.loads(line) for line in (tmp_path / "metrics.jsonl").read_text().splitlines()]
+    assert lines[0]["examples_per_second"] is None  # a single step, which compiles
+    speeds = [line["examples_per_second"] for line in lines[1:]]
+    assert min(speeds) > max(speeds) / 50  # tracing is hundreds of steps long
+
+
+def test_tensorboard_shows_no_step_twice(tmp_path):
+    from tensorflow.python.summary.summary_iterator import summary_iterator
+
+    run_tiny(tmp_path)
+    (tmp_path / "checkpoints/step-000000000020.npz").unlink()  # as if it had been killed before it
+    run_tiny(tmp_path)
+    steps = []
+    for path in (tmp_path / "tensorboard").iterdir():
+        events = list(summary_iterator(str(path)))
+        steps += [event.step for event in events if any(value.tag == "loss" for value in event.summary.value)]
+    assert sorted(steps) == [line["step"] for line in records(tmp_path)]

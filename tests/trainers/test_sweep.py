@@ -9,7 +9,7 @@ import numpy as np
 import psutil
 import pytest
 
-from tests.trainers.helpers import ROOT, final_weights, finish, program, records, status
+from tests.trainers.helpers import ROOT, final_weights, finish, program, records, status, wait_for
 from trainers.engine.config import ConfigError, make_config, parse_arguments
 from trainers.engine.run import train
 from trainers.sweep import named_task
@@ -223,13 +223,6 @@ def test_the_grids_of_the_configs_are_the_papers(name, task, runs, monkeypatch):
     settings = parse_arguments(sweep_config_class(TASKS[task]), arguments[1:])
     assert len(grid(settings)) == runs
     assert trial_config(settings, grid(settings)[-1], "-").warmup == "radam"
-
-
-def wait_for(condition, seconds=120):
-    deadline = time.monotonic() + seconds
-    while not condition():
-        assert time.monotonic() < deadline
-        time.sleep(0.05)
 
 
 @pytest.mark.slow

@@ -1,6 +1,7 @@
 """A task that trains in a second, for testing the engine; `python -m tests.trainers.tiny` is its program."""
 
 import dataclasses
+import time
 
 import keras
 import numpy as np
@@ -15,10 +16,13 @@ from trainers.engine.task import Data, Task
 @dataclasses.dataclass(frozen=True)
 class TinyConfig(ExamplesConfig):
     dropout: float = option(0.0, "Dropout rate.")
-    normalise: bool = option(False, "Batch normalisation, synchronised over replicas.")
+    normalise: bool = option(False, "Batch normalisation.")
+    synchronised: bool = option(True, "Whether it is one over all replicas.")
     bad_row: int = option(-1, "Row of the training data that holds an infinity.")
     width: int = option(16, "Hidden units.")
     rows: int = option(200, "Training examples.")
+    all_bad: bool = option(False, "Whether every row is infinite.")
+    step_seconds: float = option(0.0, "Seconds that every step takes at least.")
 
 
 class Tiny(Task):
@@ -35,21 +39,32 @@ class Tiny(Task):
         validation = ArraySource(x[:50].copy(), y[:50])
         if config.bad_row >= 0:
             x[config.bad_row] = np.inf
+        if config.all_bad:
+            x[:] = np.inf
         return Data(ArraySource(x, y, augment=_jitter), validation)
 
     def build(self, config, data):
         layers = [keras.Input((8,)), keras.layers.Dense(config.width, activation="tanh")]
         if config.normalise:
-            layers.append(keras.layers.BatchNormalization(synchronized=True))
+            layers.append(keras.layers.BatchNormalization(synchronized=config.synchronised))
         if config.dropout:
             layers.append(keras.layers.Dropout(config.dropout))
         return keras.Sequential([*layers, keras.layers.Dense(2, dtype="float32")])
 
     def loss(self, config, targets, outputs):
-        return tf.nn.sparse_softmax_cross_entropy_with_logits(targets, outputs)
+        losses = tf.nn.sparse_softmax_cross_entropy_with_logits(targets, outputs)
+        if config.step_seconds:
+            with tf.control_dependencies([tf.numpy_function(lambda: _sleep(config.step_seconds), [], tf.int64)]):
+                losses = tf.identity(losses)
+        return losses
 
     def metrics(self, targets, outputs):
         return {"error": tf.cast(tf.argmax(outputs, axis=1) != targets, tf.float32)}
+
+
+def _sleep(seconds):
+    time.sleep(seconds)
+    return 0
 
 
 def _jitter(rows, seeds):

@@ -4,7 +4,7 @@ import bisect
 import dataclasses
 import math
 from collections.abc import Iterator
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 
@@ -25,6 +25,8 @@ OPTIMIZERS = ("adam", "radam", "keras_adam")  # whose moments tell their updates
 @dataclasses.dataclass(frozen=True)
 class AnalysisConfig(ImageConfig):
     """The flags of an image classifier, with the paper's values, and those of the measurements."""
+
+    fixed_length: ClassVar[str] = "the measured updates are spread over the whole run"
 
     steps: int | None = option(10_000, "Updates in all.")
     batch_size: int = option(256, "Examples an update, and in each of the batches that gradients are sampled from.")
@@ -90,8 +92,8 @@ class MeasuredRun(Run):
         self._variation = {} if number is None else _of_variation(self.gradients.draw(number))
         super()._segment(batches, first, last, progress)
 
-    def _record(self, last: int, loss: float, speed: float) -> dict[str, Any]:
-        record = super()._record(last, loss, speed)
+    def _record(self, last: int) -> dict[str, Any]:
+        record = super()._record(last)
         return record | self._statistics() if self._measurement(last) is not None else record
 
     def _statistics(self) -> dict[str, float]:

@@ -5,9 +5,10 @@ from typing import Any
 
 import keras
 
+from trainers.engine.cluster import worker_of
 from trainers.engine.config import Config
 from trainers.engine.data import Feed
-from trainers.engine.devices import check_divisible, make_strategy, prepare_devices, worker_of
+from trainers.engine.devices import check_divisible, make_strategy, prepare_devices
 from trainers.engine.optimizers import make_optimizer
 from trainers.engine.plan import Plan
 from trainers.engine.step import Stepper, as_written
@@ -61,9 +62,9 @@ class Bench:
         return self.strategy.distribute_datasets_from_function(as_written(lambda _: make(feed)))
 
     def _feed(self, start: int, training: bool) -> Feed:
-        count, worker = worker_of(self.config)
-        replicas = self.strategy.num_replicas_in_sync // count
+        worker = worker_of(self.config)
+        replicas = self.strategy.num_replicas_in_sync // worker.count
         # Validation has no micro-batches, and must fit into the same memory.
         parts = self.config.accumulate
         size, parts = (self.config.global_batch, parts) if training else (self.config.global_batch // parts, 1)
-        return Feed(size, self.config.seed, start, count, worker, replicas, parts)
+        return Feed(size, self.config.seed, start, worker.count, worker.index, replicas, parts)

@@ -1,86 +1,133 @@
-"""Checkpoints that survive a kill at any moment: written aside, then renamed; the newest readable one is used."""
+"""Checkpoints that survive a kill at any moment: written aside, then renamed; the newest readable one is used.
+
+`step-N.npz` stand at the steps that the config names, whatever happens. `interim-N.npz` stands wherever a run was
+stopped, or when it was time for one: only the newest is kept, and no average contains it.
+"""
 
 import itertools
 import json
 import logging
-import os
 import pathlib
+import re
 import zipfile
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from typing import Any
 
 import numpy as np
 
+from trainers.engine.errors import DataError
+from trainers.engine.files import atomic_file
+
 KEEP = 2
+PLANNED, INTERIM = "step", "interim"
+
+Stored = tuple[pathlib.Path, dict[str, Any], list[Any]]  # where it is, its plain values, its arrays
 
 
 class Checkpoints:
-    """The checkpoints of one run: `step-N.npz`, the newest two, or more if asked."""
+    """The checkpoints of one run: the newest two, or more if asked, and the newest interim one if it is newer."""
 
     def __init__(self, folder: pathlib.Path, keep: int = KEEP) -> None:
         self.folder, self.keep = folder, max(keep, KEEP)
 
-    def save(self, step: int, variables: Sequence[Any], extra: dict[str, Any]) -> None:
+    def save(self, step: int, variables: Sequence[Any], extra: dict[str, Any], interim: bool = False) -> None:
         """Writes every variable and a few plain values, whole or not at all."""
         self.folder.mkdir(parents=True, exist_ok=True)
         arrays = {f"{number:05d}": np.asarray(variable.numpy()) for number, variable in enumerate(variables)}
-        header = np.frombuffer(json.dumps({"step": step, **extra}).encode(), np.uint8)
-        with atomic_file(self.folder / f"step-{step:012d}.npz") as file:
-            np.savez(file, header=header, **arrays)  # type: ignore[arg-type]
-        for old in self._newest_first()[self.keep :]:
+        header = json.dumps({"step": step, "names": variable_names(variables), **extra}).encode()
+        with atomic_file(self.folder / f"{INTERIM if interim else PLANNED}-{step:012d}.npz") as file:
+            np.savez(file, header=np.frombuffer(header, np.uint8), **arrays)  # type: ignore[arg-type]
+        outdated = self._newest_first(PLANNED)[self.keep :]
+        for old in [*outdated, *self._newest_first(INTERIM)[1 if interim else 0 :]]:
             old.unlink()
 
     def restore(self, variables: Sequence[Any]) -> dict[str, Any] | None:
-        """Loads the newest checkpoint that is whole, says so of one that is not, and returns its plain values."""
-        for path, header, arrays in self._readable():
-            if [array.shape for array in arrays] != [tuple(variable.shape) for variable in variables]:
-                raise ValueError(f"A checkpoint must fit the model and the optimizer. Received: {path}")
+        """Loads the newest checkpoint that is whole, says so of one that is not, and returns its plain values.
+
+        Raises:
+            DataError: if there are checkpoints but none can be read, or if they are those of another model.
+        """
+        problems: list[str] = []
+        for path, header, arrays in self._readable(problems, PLANNED, INTERIM):
+            _check_fit(path, header, arrays, variables)
             for variable, array in zip(variables, arrays, strict=True):
                 variable.assign(array)
             return header
+        if problems:
+            raise DataError(
+                "A run with checkpoints must have one that can be read; to begin anew, remove its folder. Received: "
+                + "; ".join(problems)
+            )
         return None
 
     def average(self, count: int, variables: Sequence[Any]) -> None:
         """Loads the mean of the newest `count` checkpoints into variables that every checkpoint begins with."""
         sums = [np.zeros(variable.shape) for variable in variables]
         found = 0
-        for _, _, arrays in itertools.islice(self._readable(), count):
+        problems: list[str] = []
+        for path, header, arrays in itertools.islice(self._readable(problems, PLANNED), count):
+            _check_fit(path, header, arrays[: len(variables)], variables)
             for total, array in zip(sums, arrays, strict=False):
                 total += array
             found += 1
+        if not found:
+            raise DataError(
+                f"An average needs a checkpoint that can be read. Received: {'; '.join(problems) or 'none'}"
+            )
         for variable, total in zip(variables, sums, strict=True):
             variable.assign((total / found).astype(variable.dtype))
 
-    def _readable(self) -> Iterator[tuple[pathlib.Path, dict[str, Any], list[Any]]]:
-        """The whole checkpoints with what they hold, the newest first; says so of a damaged one."""
-        for path in self._newest_first():
+    def has(self, step: int) -> bool:
+        """Whether a planned checkpoint of this step is there."""
+        return (self.folder / f"{PLANNED}-{step:012d}.npz").exists()
+
+    def _readable(self, problems: list[str], *kinds: str) -> Iterator[Stored]:
+        """The checkpoints that can be read, the newest first; what is wrong with the others goes to `problems`."""
+        for path in self._newest_first(*kinds):
             try:
-                yield path, *_read(path)
-            except (OSError, ValueError, KeyError, EOFError, zipfile.BadZipFile) as error:
-                logging.warning("checkpoint %s is damaged (%s): trying the one before it", path, error)
+                stored = path, *_read(path)
+            except OSError as error:  # the disk, the network or the rights, not what the file holds
+                problem = f"{path} cannot be read ({error.strerror or error})"
+            except (ValueError, KeyError, EOFError, NotImplementedError, zipfile.BadZipFile) as error:
+                problem = f"{path} is damaged ({error})"
+            else:
+                yield stored
+                continue
+            problems.append(problem)
+            logging.warning("checkpoint %s: trying the one before it", problem)
 
-    def _newest_first(self) -> list[pathlib.Path]:
-        return sorted(self.folder.glob("step-*.npz"), reverse=True)
+    def _newest_first(self, *kinds: str) -> list[pathlib.Path]:
+        """By their steps; of two of one step the planned one, which a run writes later, first."""
+        found = itertools.chain.from_iterable(self.folder.glob(f"{kind}-*.npz") for kind in kinds)
+        return sorted(found, key=lambda path: (path.stem.partition("-")[2], path.name), reverse=True)
 
 
-class atomic_file:  # noqa: N801 - used as a function
-    """`with atomic_file(path) as file`: the path has the old content or the new, never a part of it."""
+def variable_names(variables: Iterable[Any]) -> list[str]:
+    """The paths of variables without the numbers that Keras adds, which count the models that a process has made.
 
-    def __init__(self, path: pathlib.Path) -> None:
-        self.path, self.temporary = path, path.with_name(f".{path.name}.{os.getpid()}.tmp")
+    >>> import keras
+    >>> variable_names([keras.Variable(0.0, name="dense_3")])
+    ['dense']
+    """
+    return [re.sub(r"_\d+(?=[_/]|$)", "", variable.path) for variable in variables]
 
-    def __enter__(self) -> Any:
-        self.file = self.temporary.open("wb")
-        return self.file
 
-    def __exit__(self, kind: Any, *_: Any) -> None:
-        self.file.flush()
-        os.fsync(self.file.fileno())
-        self.file.close()
-        if kind is None:
-            os.replace(self.temporary, self.path)
-        else:
-            self.temporary.unlink()
+def _check_fit(path: pathlib.Path, header: dict[str, Any], arrays: Sequence[Any], variables: Sequence[Any]) -> None:
+    """Raises a `DataError` unless names, shapes and dtypes are those of the variables, in this order."""
+    names = variable_names(variables)
+    stored_names = header.get("names", names)[: len(arrays)]  # older checkpoints have none
+    theirs = [(name, array.shape, array.dtype.name) for name, array in zip(stored_names, arrays, strict=False)]
+    ours = [(name, tuple(v.shape), str(v.dtype)) for name, v in zip(names, variables, strict=True)]
+    for stored, expected in itertools.zip_longest(theirs, ours):
+        if stored != expected:
+            raise DataError(
+                "A checkpoint must fit the model and the optimizer. "
+                f"Received: {path} with {_described(stored)} in the place of {_described(expected)}"
+            )
+
+
+def _described(variable: tuple[str, Any, str] | None) -> str:
+    return "nothing" if variable is None else f"{variable[0]} {list(variable[1])} {variable[2]}"
 
 
 def _read(path: pathlib.Path) -> tuple[dict[str, Any], list[Any]]:

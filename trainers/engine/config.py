@@ -5,7 +5,7 @@ import json
 import math
 import pathlib
 import typing
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any, ClassVar, TypeVar
 
 from absl import flags
@@ -22,6 +22,11 @@ AT_LEAST_ONE = ("accumulate", "average", "logical_devices", "log_every", "evalua
 
 FlagsT = TypeVar("FlagsT", bound="Flags")
 
+# Whether a run with another value of a field is another run: True, or False, or a function that tells, given the
+# config, why it is one ("" if it is not). BY_CONTENT is for places of data: what is there counts, not where it is.
+Identity = bool | str | Callable[[Any], str]
+BY_CONTENT = "content"
+
 
 class ConfigError(ValueError):
     """A value that no run can start with: the rule, then the value received."""
@@ -32,16 +37,16 @@ def option(
     help: str,
     choices: tuple[str, ...] | None = None,
     *,
-    identity: bool = True,
+    identity: Identity = True,
     positional: bool = False,
 ) -> Any:
-    """A field that is a flag too.
+    """A field that is a flag too. Its `identity` is the one place that says whether it changes a run's result.
 
     Args:
         default: The value of the flag where it is not given.
         help: What `--help` says.
         choices: The values it may have.
-        identity: False for what does not change the result of a run.
+        identity: Whether a run can be resumed with another value, see `Identity`.
         positional: True for the one field that is no flag, but takes what stands beside the flags.
     """
     metadata = {"help": help, "choices": choices, "identity": identity, "positional": positional}
@@ -60,11 +65,28 @@ class Flags:
                 if choices and item is not None and item not in choices:
                     raise ConfigError(f"--{field.name} must be one of {', '.join(choices)}. Received: {item!r}")
 
-    def identity(self) -> dict[str, Any]:
-        """What the result of a run depends on, as plain JSON values."""
-        values = {f.name: getattr(self, f.name) for f in dataclasses.fields(self) if f.metadata["identity"]}
-        plain: dict[str, Any] = json.loads(json.dumps(values))
+    def plain(self) -> dict[str, Any]:
+        """Every value as JSON has it."""
+        plain: dict[str, Any] = json.loads(json.dumps(dataclasses.asdict(self)))
         return plain
+
+    def identity(self) -> dict[str, Any]:
+        """What the result of a run depends on, as plain JSON values, apart from its data."""
+        return {name: value for name, value in self.plain().items() if self._identity_of(name) is True}
+
+    def data_places(self) -> dict[str, Any]:
+        """Where the data are, which matters only where it is not known what they are."""
+        return {name: value for name, value in self.plain().items() if self._identity_of(name) == BY_CONTENT}
+
+    def reason(self, name: str) -> str:
+        """Why a run with another value of a field is another run, where that needs saying."""
+        field = self.__dataclass_fields__.get(name)
+        told = field.metadata["identity"] if field else True
+        return str(told(self)) if callable(told) else ""
+
+    def _identity_of(self, name: str) -> bool | str:
+        told: Identity = self.__dataclass_fields__[name].metadata["identity"]
+        return bool(told(self)) if callable(told) else told
 
 
 @dataclasses.dataclass(frozen=True)
@@ -78,15 +100,29 @@ class Settings(Flags):
         require(self.output_dir, "--output_dir must name a folder", self.output_dir)
 
 
+def _why_length_matters(config: "Config") -> str:
+    """A longer run goes on from a shorter one, unless what the shorter one did depends on its length."""
+    if config.decay == "cosine":
+        return "--decay=cosine spans the whole run"
+    if config.average > 1:
+        return "--average takes the last checkpoints of the run"
+    return config.fixed_length
+
+
+def _why_checkpoints_matter(config: "Config") -> str:
+    return "--average takes the mean of checkpoints" if config.average > 1 else ""
+
+
 @dataclasses.dataclass(frozen=True)
 class Config(Settings):
     """What every training task has; a task's own config adds its fields."""
 
     batch_flag: ClassVar[str]  # the field that holds the global batch, in whatever the task counts
+    fixed_length: ClassVar[str] = ""  # why a run cannot be extended, for programs where none can
 
     seed: int = option(1, "Seed of everything random.")
-    epochs: int = option(10, "Passes over the training data.")
-    steps: int | None = option(None, "Updates in all, instead of --epochs.")
+    epochs: int = option(10, "Passes over the training data.", identity=_why_length_matters)
+    steps: int | None = option(None, "Updates in all, instead of --epochs.", identity=_why_length_matters)
     accumulate: int = option(1, "Micro-batches that a replica's batch is split into; memory follows the micro-batch.")
     average: int = option(1, "Average the weights of this many last checkpoints at the end: average.keras.")
     strategy: str = option("auto", "Devices; auto is every visible GPU, or one device.", STRATEGIES)
@@ -111,8 +147,15 @@ class Config(Settings):
     decay_epochs: tuple[float, ...] = option((30.0, 60.0), "Epochs after which --decay=step multiplies the rate.")
     decay_factor: float = option(0.1, "What --decay=step multiplies by.")
     decay_period: float = option(4000.0, "Updates after which --decay=inverse_sqrt begins.")
-    log_every: int = option(50, "Updates between two records.")
-    checkpoint_every: int = option(500, "Updates between two checkpoints, a multiple of --log_every; 0: every epoch.")
+    log_every: int = option(50, "Updates between two records.", identity=False)
+    checkpoint_every: int = option(
+        500,
+        "Updates between two checkpoints, a multiple of --log_every; 0: every epoch.",
+        identity=_why_checkpoints_matter,
+    )
+    checkpoint_minutes: float = option(
+        15.0, "Minutes after which there is a checkpoint in any case; 0: never.", identity=False
+    )
     evaluate_every: int = option(1, "Epochs between two validations; the last epoch always has one.")
     save_models: bool = option(True, "Save best.keras and last.keras.", identity=False)
     progress: bool = option(True, "Show a progress bar.", identity=False)
@@ -125,7 +168,7 @@ class Config(Settings):
         require(0 <= self.learning_rate < math.inf, "--learning_rate must be a number >= 0", self.learning_rate)
         require(0 <= self.beta_1 < 1, "--beta_1 must be in [0, 1)", self.beta_1)
         require(0 < self.beta_2 < 1, "--beta_2 must be in (0, 1)", self.beta_2)
-        for name in ("epsilon", "weight_decay", "checkpoint_every"):
+        for name in ("epsilon", "weight_decay", "checkpoint_every", "checkpoint_minutes"):
             require(getattr(self, name) >= 0, f"--{name} must be >= 0", getattr(self, name))
         require(
             self.checkpoint_every % self.log_every == 0,
@@ -143,6 +186,9 @@ class Config(Settings):
             "--optimizer=radam has its own warmup: --warmup must be radam or left out",
             self.warmup,
         )
+
+    def plain(self) -> dict[str, Any]:
+        return super().plain() | {"warmup": self.resolved_warmup}
 
     @property
     def resolved_warmup(self) -> str:
@@ -230,6 +276,13 @@ def make_config(config_class: type[FlagsT], values: dict[str, Any]) -> FlagsT:
     config = config_class(**{name: _value(name, types[name], value) for name, value in values.items()})
     config.validate()
     return config
+
+
+def stored_config(config_class: type[FlagsT], values: dict[str, Any]) -> FlagsT:
+    """The config of a run that is there, not checked again; flags that an older version did not have get defaults."""
+    types = typing.get_type_hints(config_class)
+    known = {field.name for field in dataclasses.fields(config_class)}
+    return config_class(**{name: _value(name, types[name], value) for name, value in values.items() if name in known})
 
 
 def _value(name: str, kind: Any, value: Any) -> Any:

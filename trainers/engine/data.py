@@ -6,8 +6,11 @@ the epoch, and drops its last partial batch. A replica reads its own micro-batch
 
 import abc
 import dataclasses
+import hashlib
+from collections.abc import Iterable
 from typing import Any
 
+import numpy as np
 import tensorflow as tf
 
 
@@ -41,6 +44,10 @@ class Source(abc.ABC):
 
     size: int
     ahead: int = 8  # micro-batches to prepare in advance; fewer where one is large
+
+    def contents(self) -> Iterable[Any]:
+        """Arrays and texts that tell this data from any other; where it is stored is none of them."""
+        return (str(self.size),)
 
     def steps_per_epoch(self, feed: Feed) -> int:
         return self.size // feed.batch_size
@@ -114,6 +121,9 @@ class ArraySource(IndexedSource):
         self.inputs, self.targets, self.augment = inputs, targets, augment
         self.size = len(targets)
 
+    def contents(self) -> Iterable[Any]:
+        return self.inputs, self.targets
+
     def load(self, parts: tf.data.Dataset, training: bool) -> tf.data.Dataset:
         inputs, targets = tf.constant(self.inputs), tf.constant(self.targets)
 
@@ -124,6 +134,20 @@ class ArraySource(IndexedSource):
             return rows, tf.gather(targets, indices), weights
 
         return parts.map(gather)
+
+
+def fingerprint(contents: Iterable[Any]) -> str:
+    """A short text that differs wherever the contents do.
+
+    >>> fingerprint(["a", "b"]) == fingerprint(["ab"])
+    False
+    """
+    total = hashlib.blake2b(digest_size=16)
+    for content in contents:
+        array = np.frombuffer(content.encode(), np.uint8) if isinstance(content, str) else np.ascontiguousarray(content)
+        total.update(f"{array.dtype} {array.shape} ".encode())
+        total.update(array)  # type: ignore[arg-type]
+    return total.hexdigest()
 
 
 def example_seed(seed: int, epoch: tf.Tensor) -> tf.Tensor:

@@ -1,13 +1,14 @@
 """Where a run computes, and in which precision."""
 
-import json
 import os
+from typing import Any
 
 import keras
 import tensorflow as tf
 from tensorflow.core.protobuf import rewriter_config_pb2
 from tensorflow.python.eager import context
 
+from trainers.engine.cluster import worker_of
 from trainers.engine.config import Config, ConfigError
 
 
@@ -30,6 +31,7 @@ def make_strategy(config: Config) -> tf.distribute.Strategy:
 
 def _strategy(config: Config) -> tf.distribute.Strategy:
     if config.strategy == "multiworker":  # first of all: it must come before TensorFlow looks at its devices
+        worker_of(config)  # a cluster that cannot be is refused, and SLURM's is put where TensorFlow looks for it
         return tf.distribute.MultiWorkerMirroredStrategy()
     gpus = tf.config.list_logical_devices("GPU")
     kind = config.strategy
@@ -57,16 +59,6 @@ def _keep_sums_as_they_are() -> None:
     options.config_proto_serialized = config
 
 
-def worker_of(config: Config) -> tuple[int, int]:
-    """How many workers there are and which one this is."""
-    if config.strategy != "multiworker":
-        return 1, 0
-    if "TF_CONFIG" not in os.environ:
-        raise ConfigError("--strategy=multiworker needs the cluster in TF_CONFIG. Received: no TF_CONFIG")
-    cluster = json.loads(os.environ["TF_CONFIG"])
-    return len(cluster["cluster"]["worker"]), cluster["task"]["index"]
-
-
 def check_divisible(config: Config, strategy: tf.distribute.Strategy) -> None:
     """A batch must split evenly into replicas and micro-batches."""
     replicas = strategy.num_replicas_in_sync
@@ -75,3 +67,20 @@ def check_divisible(config: Config, strategy: tf.distribute.Strategy) -> None:
             f"--{config.batch_flag} must be a multiple of replicas x --accumulate = {replicas} x {config.accumulate}. "
             f"Received: {config.global_batch}"
         )
+
+
+def describe_devices(config: Config, strategy: tf.distribute.Strategy) -> dict[str, Any]:
+    """What a run computes on. Another number of replicas, other devices or threads may change its last bits."""
+    gpus = [tf.config.experimental.get_device_details(gpu) for gpu in tf.config.list_physical_devices("GPU")]
+    return {
+        "replicas": strategy.num_replicas_in_sync,
+        "workers": worker_of(config).count,
+        "kind": ", ".join(sorted({str(gpu.get("device_name", "GPU")) for gpu in gpus})) or "CPU",
+        "intra_op_threads": _threads("TF_NUM_INTRAOP_THREADS", tf.config.threading.get_intra_op_parallelism_threads()),
+        "inter_op_threads": _threads("TF_NUM_INTEROP_THREADS", tf.config.threading.get_inter_op_parallelism_threads()),
+    }
+
+
+def _threads(variable: str, configured: int) -> int:
+    """What TensorFlow takes: what it was told, by the program or the environment, or one a core."""
+    return configured or int(os.environ.get(variable) or 0) or os.cpu_count() or 1

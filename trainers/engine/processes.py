@@ -1,13 +1,15 @@
 """Processes that share what has been imported, and end with the one that started them."""
 
-import contextlib
 import multiprocessing
 import os
+import sys
 import threading
 import time
 import warnings
 from collections.abc import Callable
 from typing import Any
+
+from trainers.engine import signals
 
 POLL_SECONDS = 0.1
 
@@ -15,13 +17,17 @@ POLL_SECONDS = 0.1
 def fork(work: Callable[..., None], *arguments: Any) -> Any:
     """A process that runs `work` and ends with this one, even if this one is killed.
 
-    TensorFlow may have been imported, but not been at work, in a process that forks.
+    `terminate` makes it stop as `signals` says, with everything saved. TensorFlow may have been imported, but not been
+    at work, in a process that forks.
     """
 
     def run(parent: int) -> None:
+        signals.listen_in_child()
         threading.Thread(target=_end_without, args=(parent,), daemon=True).start()
-        with contextlib.suppress(KeyboardInterrupt):  # the one who started it all says so
+        try:
             work(*arguments)
+        except signals.StopRequested as stop:  # the one who started it all says so
+            sys.exit(stop.exit_code)
 
     process = multiprocessing.get_context("fork").Process(target=run, args=(os.getpid(),))
     with warnings.catch_warnings():

@@ -10,20 +10,22 @@ from typing import TYPE_CHECKING, Any, NoReturn
 import keras
 from absl import app, flags, logging
 
+from trainers.engine import signals
 from trainers.engine.config import Config, ConfigError, Flags, Settings, define_flags, read_flags
 from trainers.engine.errors import DataError, DivergedError
 
 if TYPE_CHECKING:
     from trainers.engine.task import Task  # brings TensorFlow, which not every program needs
 
-BAD_INPUT, DIVERGED, STOPPED = 2, 3, 130
+BAD_INPUT, DIVERGED = 2, 3
 
 
 def run_program(config_class: type[Flags], work: Callable[[Any], str]) -> None:
     """Defines a config's flags, parses them, works, prints what the work returns, and exits.
 
-    Exit codes: 0 done, 2 bad input, 3 diverged, 130 stopped by Ctrl-C.
+    Exit codes: 0 done, 2 bad input, 3 diverged, 130 stopped by Ctrl-C, 143 by SIGTERM.
     """
+    signals.listen()
     define_flags(config_class)
     for name in flags.FLAGS.flags_by_module_dict()[define_flags.__module__]:
         flags.FLAGS.register_key_flag_for_module(sys.argv[0], name)  # --help shows what the program itself defines
@@ -36,14 +38,12 @@ def run_task(task: "Task") -> None:
 
 
 def train_task(task: "Task", config: Config) -> str:
-    """Trains, and returns the results in a line."""
-    from trainers.engine.run import train  # brings TensorFlow too
+    """Prints what the run is, trains, and returns the results with where they are."""
+    from trainers.engine.description import closing  # brings TensorFlow too
+    from trainers.engine.run import train
 
-    return ", ".join(f"{name} {readable(value)}" for name, value in train(task, config).items())
-
-
-def readable(value: Any) -> str:
-    return f"{value:.4g}" if isinstance(value, float) else str(value)
+    results = train(task, config, say=functools.partial(print, flush=True))
+    return closing(task, config, results)
 
 
 def _parse(arguments: list[str]) -> list[str]:
@@ -64,9 +64,9 @@ def _exit_code(config_class: type[Flags], work: Callable[[Any], str], beside: Se
     except DivergedError as error:
         print(f"diverged: {error}", file=sys.stderr)
         return DIVERGED
-    except KeyboardInterrupt:
-        print("stopped: the same command goes on from here", file=sys.stderr)
-        return STOPPED
+    except signals.StopRequested as stop:
+        print(f"stopped by {stop}: the same command goes on from here", file=sys.stderr)
+        return stop.exit_code
     return 0
 
 

@@ -1,12 +1,15 @@
 """The train step: micro-batches, one reduction over replicas, one update; many steps in one graph."""
 
-from typing import Any
+from collections.abc import Sequence
+from typing import Any, NamedTuple
 
 import keras
 import tensorflow as tf
 
+from tfwarmup.distribution import gradients_are_summed
 from trainers.engine.config import Config
-from trainers.engine.randomness import seed_by_step
+from trainers.engine.randomness import StatelessSeeds
+from trainers.engine.statistics import MovingStatistics
 from trainers.engine.task import Task
 
 # Float16 skips a step whose gradients overflow, and its loss may overflow too; this many in a row are no accident.
@@ -15,6 +18,29 @@ PATIENCE = {"float32": 1, "mixed_bfloat16": 1, "mixed_float16": 30}
 # As in Keras' own train step: functions of data and of a replica are traced as they are written. AutoGraph, which finds
 # no loops or branches in them to convert, would take a second to look for some.
 as_written = tf.autograph.experimental.do_not_convert
+
+
+class Sums(NamedTuple):
+    """What is known of the steps since the last record. Carried from call to call: where one ends changes no bit."""
+
+    loss: Any  # of the finite losses
+    finite: Any  # how many these are
+    weight: Any  # of all examples
+    bad_in_a_row: Any  # the last steps without a finite loss or without an update; not only since the last record
+    gradient_norm: Any  # of the last step, before clipping
+
+    @classmethod
+    def of(cls, values: Sequence[float]) -> "Sums":
+        dtypes = (tf.float32, tf.float32, tf.float64, tf.int32, tf.float32)
+        return cls(*(tf.constant(value, dtype) for value, dtype in zip(values, dtypes, strict=True)))
+
+    @classmethod
+    def none(cls, bad_in_a_row: int = 0) -> "Sums":
+        return cls.of([0.0, 0.0, 0.0, bad_in_a_row, 0.0])
+
+    def values(self) -> list[float]:
+        """Plain numbers, exactly."""
+        return [value.numpy().item() for value in self]
 
 
 class Stepper:
@@ -27,41 +53,53 @@ class Stepper:
         # Counted apart from the optimizer's iterations, which stand still when a float16 step is skipped.
         self.step, self.seed = _counter(0), _counter(config.seed)
         self._micro_batch: Any = tf.constant(0, tf.int64)
-        seed_by_step(model, self.seed, self._position)
+        self._seeds = StatelessSeeds(model, self.seed, self._position)
+        self._statistics = MovingStatistics(model)
         self._gradients = tf.function(self._micro_gradients, jit_compile=True) if config.xla else self._micro_gradients
         self._sums = [_accumulator(variable) for variable in self._accumulated_variables()]
 
     @tf.function
-    def train(self, iterator: Any, count: Any) -> tuple[Any, Any, Any]:
-        """Takes `count` steps.
-
-        Returns the mean of their finite losses, how many of the last were not finite, and the weight of all examples.
-        """
-        total, finite_steps, bad_in_a_row = tf.constant(0.0), tf.constant(0.0), tf.constant(0)
-        total_weight = tf.constant(0.0, tf.float64)
-        for _ in tf.range(count):
+    def train(self, iterator: Any, count: Any, sums: Sums) -> Sums:
+        """Takes `count` steps and adds them to the sums."""
+        total, finite_steps, total_weight, bad_in_a_row, norm = sums
+        for index in tf.range(count):
             tf.autograph.experimental.set_loop_options(parallel_iterations=1)
-            loss, weight = self._step(iterator)
+            updates = tf.identity(self.optimizer.iterations)
+            loss, weight, norm = self._step(iterator, index == count - 1)
             total_weight += tf.cast(weight, tf.float64)
             finite = tf.math.is_finite(loss)
             total += tf.where(finite, loss, 0.0)
             finite_steps += tf.cast(finite, tf.float32)
-            bad_in_a_row = tf.where(finite, 0, bad_in_a_row + 1)
+            good = tf.logical_and(finite, tf.identity(self.optimizer.iterations) > updates)
+            bad_in_a_row = tf.where(good, 0, bad_in_a_row + 1)
             self.step.assign_add(1)
-        return total / finite_steps, bad_in_a_row, total_weight
+        return Sums(total, finite_steps, total_weight, bad_in_a_row, norm)
 
     @tf.function
-    def evaluate(self, iterator: Any, count: Any) -> dict[str, Any]:
-        """Weighted means of the loss and the metrics over `count` batches: a whole data set."""
-        sums = dict.fromkeys(("loss", *self.task.metric_names, "weight"), tf.constant(0.0, tf.float64))
+    def evaluate(self, iterator: Any, count: Any, sums: dict[str, Any]) -> dict[str, Any]:
+        """Adds the weighted loss and metrics of `count` batches, and their weight, to the sums."""
         for _ in tf.range(count):
             values = self._local(self.strategy.run(self._replica_metrics, args=(next(iterator),)))
             sums = {name: sums[name] + tf.cast(values[name], tf.float64) for name in sums}
-        return {name: value / sums["weight"] for name, value in sums.items() if name != "weight"}
+        return sums
 
-    def _step(self, iterator: Any) -> tuple[Any, Any]:
+    def no_metrics(self) -> dict[str, Any]:
+        """The sums that an evaluation begins with."""
+        return dict.fromkeys(("loss", *self.task.metric_names, "weight"), tf.constant(0.0, tf.float64))
+
+    @tf.function
+    def sum_over_workers(self, values: Any) -> Any:
+        """The sum of a vector over all workers, which wait for each other here."""
+        # A copy, which is on the replica's device as a reduction wants it.
+        add = as_written(lambda vector: self._over_replicas(tf.identity(vector)))
+        total = self._local(self.strategy.run(add, args=(values,)))
+        return total / len(self.strategy.extended.worker_devices)  # every replica of a worker adds its vector
+
+    def _step(self, iterator: Any, measured: Any) -> tuple[Any, Any, Any]:
         if self.config.accumulate == 1:
-            local: tuple[Any, Any] = self._local(self.strategy.run(self._whole_batch, args=(next(iterator),)))
+            local: tuple[Any, Any, Any] = self._local(
+                self.strategy.run(self._whole_batch, args=(next(iterator), measured))
+            )
             return local
         loss, weight, assumed = tf.constant(0.0), tf.constant(0.0), tf.constant(0.0)
         # The loop stands outside the replicas: inside, nothing in a model could synchronise, batch normalisation least.
@@ -72,16 +110,16 @@ class Stepper:
             part, part_weight, assumed = self._local(self.strategy.run(self._one_micro_batch, args=arguments))
             loss += part
             weight += part_weight
-        self.strategy.run(self._apply_sums, args=(assumed / weight,))
-        return loss * (assumed / weight), weight
+        correction = tf.math.divide_no_nan(assumed, weight)
+        norm = self._local(self.strategy.run(self._apply_sums, args=(correction, measured)))
+        return loss * correction, weight, norm
 
     @as_written
-    def _whole_batch(self, batch: Any) -> tuple[Any, Any]:
+    def _whole_batch(self, batch: Any, measured: Any) -> tuple[Any, Any, Any]:
         inputs, targets, weights = batch
         weight = self._over_replicas(tf.reduce_sum(weights))
-        loss, gradients = self._gradients(inputs, targets, weights / weight)
-        self.optimizer.apply(gradients, self.model.trainable_variables)
-        return self._over_replicas(loss), weight
+        loss, gradients = self._gradients(inputs, targets, tf.math.divide_no_nan(weights, weight))
+        return self._over_replicas(loss), weight, self._update(gradients, measured)
 
     @as_written
     def _one_micro_batch(self, batch: Any, index: Any, assumed: Any) -> tuple[Any, Any, Any]:
@@ -93,21 +131,38 @@ class Stepper:
         self._micro_batch = tf.cast(index, tf.int64)
         inputs, targets, weights = batch
         weight = self._over_replicas(tf.reduce_sum(weights))
-        assumed = tf.where(index == 0, weight * self.config.accumulate, assumed)
+        likely = tf.where(weight > 0, weight * self.config.accumulate, float(self.config.global_batch))
+        assumed = tf.where(index == 0, likely, assumed)
         loss, gradients = self._gradients(inputs, targets, weights / assumed)
         for total, gradient in zip(self._sums, gradients, strict=True):
             total.assign_add(tf.convert_to_tensor(gradient))
         return self._over_replicas(loss), weight, assumed
 
     @as_written
-    def _apply_sums(self, correction: Any) -> None:
+    def _apply_sums(self, correction: Any, measured: Any) -> Any:
         """Updates with the sums, corrected for the weight that was assumed."""
-        gradients = [total * tf.cast(correction, total.dtype) for total in self._sums]
-        self.optimizer.apply(gradients, self.model.trainable_variables)
+        norm = self._update([total * tf.cast(correction, total.dtype) for total in self._sums], measured)
         for total in self._sums:
             total.assign(tf.zeros_like(total))
+        return norm
+
+    def _update(self, gradients: Sequence[Any], measured: Any) -> Any:
+        """Updates with the gradients of all replicas; returns their norm where it is to be measured."""
+        summed = self._summed(gradients)
+        scale = self.optimizer.scale_loss(tf.constant(1.0))  # the optimizer may change it
+        norm = tf.cond(measured, lambda: _global_norm(summed) / scale, lambda: tf.constant(0.0))
+        with gradients_are_summed():
+            self.optimizer.apply(summed, self.model.trainable_variables)
+        self._statistics.average()
+        return norm
+
+    def _summed(self, gradients: Sequence[Any]) -> list[Any]:
+        present = [gradient for gradient in gradients if gradient is not None]
+        summed = iter(self._over_replicas(present))
+        return [None if gradient is None else next(summed) for gradient in gradients]
 
     def _micro_gradients(self, inputs: Any, targets: Any, weights: Any) -> tuple[Any, list[Any]]:
+        self._seeds.begin_pass()
         with tf.GradientTape() as tape:
             outputs = self.model(inputs, training=True)
             loss = tf.reduce_sum(weights * self.task.loss(self.config, targets, outputs))
@@ -140,6 +195,18 @@ class Stepper:
     def _local(self, values: Any) -> Any:
         """One of the values that all replicas agree on."""
         return tf.nest.map_structure(lambda value: self.strategy.experimental_local_results(value)[0], values)
+
+
+def _global_norm(gradients: Sequence[Any]) -> Any:
+    return tf.linalg.global_norm([_without_duplicates(gradient) for gradient in gradients if gradient is not None])
+
+
+def _without_duplicates(gradient: Any) -> Any:
+    """The rows of an embedding's gradient, those of one word added up."""
+    if not isinstance(gradient, tf.IndexedSlices):
+        return gradient
+    words, places = tf.unique(gradient.indices)
+    return tf.math.unsorted_segment_sum(gradient.values, places, tf.size(words))
 
 
 def _counter(value: int) -> tf.Variable:

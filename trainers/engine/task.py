@@ -9,7 +9,7 @@ from typing import Any
 import keras
 
 from trainers.engine.config import Config
-from trainers.engine.data import Source
+from trainers.engine.data import Source, fingerprint
 from trainers.engine.records import RunFolder
 
 
@@ -61,6 +61,10 @@ class Task(abc.ABC):
     def conclude(self, config: Any, data: Data, model: keras.Model, folder: RunFolder) -> dict[str, Any]:
         """What else is to be said of the final model, beside its validation metrics: a test score, say."""
         return {}
+
+    def fingerprint(self, data: Data) -> str:
+        """A short text that tells these data from any other, wherever they are."""
+        return fingerprint([*data.train.contents(), *data.validation.contents()])
 
     def check_folder(self, folder: pathlib.Path, data: Data) -> None:
         """Raises a `DataError` if a run in this folder had other data, a vocabulary say."""

@@ -11,7 +11,7 @@ import numpy as np
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
-from trainers.engine.checkpoint import atomic_file
+from trainers.engine.files import atomic_file
 
 SETTINGS: Any = {
     "axes.axisbelow": True,

@@ -4,8 +4,8 @@ import dataclasses
 import pathlib
 from collections.abc import Sequence
 
-from trainers.engine.checkpoint import atomic_file
 from trainers.engine.config import ConfigError, Flags, option, require
+from trainers.engine.files import atomic_file
 from trainers.reports.page import TITLE, make_page
 from trainers.reports.reading import read_runs
 

@@ -3,7 +3,7 @@
 import dataclasses
 import itertools
 import math
-from typing import Any
+from typing import Any, ClassVar
 
 from trainers.engine.config import Config, Settings, make_config, option, require
 from trainers.engine.task import Task
@@ -17,6 +17,8 @@ SEARCHES = ("grid", "random", "bayesian", "hyperband")
 @dataclasses.dataclass(frozen=True)
 class SweepSettings(Settings):
     """The flags of a sweep; those of the task that it sweeps stand beside them."""
+
+    fixed_length: ClassVar[str] = "a sweep compares runs of one length"
 
     task: str = option(DEFAULT_TASK, "What to train.", tuple(TASKS))
     learning_rates: tuple[float, ...] = option((1e-4, 1e-3, 1e-2), "Values of --learning_rate.")

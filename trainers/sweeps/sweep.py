@@ -27,8 +27,7 @@ def sweep(settings: Any) -> str:
         trial_config(settings, cell, "-")  # a value that no run can start with is refused before the first
     name = workers.role()
     folder = RunFolder(settings, f"sweep of {task.name}", chief=name in (None, workers.CHIEF))
-    folder.open()
-    with folder.telling_the_end():
+    with folder.working():
         _run_trials(settings, task, folder.path, name)
         if not folder.chief:
             return f"{name}: no more trials"

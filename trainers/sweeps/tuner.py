@@ -12,9 +12,9 @@ from keras_tuner.engine.base_tuner import BaseTuner
 from keras_tuner.errors import FailedTrialError
 from tensorboard.plugins.hparams import api as hparams
 
-from trainers.engine.checkpoint import atomic_file
 from trainers.engine.config import Config
 from trainers.engine.errors import DivergedError
+from trainers.engine.files import atomic_file
 from trainers.engine.run import train
 from trainers.engine.task import Task
 from trainers.sweeps.cells import FIELDS, Cell

@@ -18,6 +18,7 @@ from keras_tuner.src.distribute import oracle_chief
 
 from trainers.engine.config import ConfigError
 from trainers.engine.processes import POLL_SECONDS, fork
+from trainers.engine.signals import StopRequested
 
 LOOPBACK, CHIEF = "127.0.0.1", "chief"
 TUNER_ID, ADDRESS, PORT = "KERASTUNER_TUNER_ID", "KERASTUNER_ORACLE_IP", "KERASTUNER_ORACLE_PORT"
@@ -77,12 +78,25 @@ class LocalWorkers:
             raise RuntimeError(f"workers ended {RESTARTS} times in a row without finishing a trial")
 
     def stop(self) -> None:
+        """Ends them, each with its run saved, and waits for that."""
         self._supervisor.terminate()
         self._supervisor.join()
 
     def _supervise(self) -> None:
-        """Keeps the workers running until all are done."""
-        workers = {name: fork(self._run, name) for name in (f"worker{number}" for number in range(self._count))}
+        workers: dict[str, Any] = {}
+        try:
+            self._keep_running(workers)
+        except StopRequested:
+            for worker in workers.values():
+                worker.terminate()
+            for worker in workers.values():
+                worker.join()
+            raise
+
+    def _keep_running(self, workers: dict[str, Any]) -> None:
+        """Starts the workers, by their names, and keeps them running until all are done."""
+        for name in (f"worker{number}" for number in range(self._count)):
+            workers[name] = fork(self._run, name)
         restarts, seen = 0, self._finished()
         while any(worker.exitcode != 0 for worker in workers.values()):
             time.sleep(POLL_SECONDS)

@@ -26,6 +26,12 @@ def translate_lines(lines: Sequence[str], subwords: Subwords, search: Search) ->
     return translations
 
 
+def translate_full_lines(lines: Sequence[str], subwords: Subwords, search: Search) -> list[str]:
+    """The translation of every line in its place; a blank line is one of its own translation."""
+    translations = iter(translate_lines([line for line in lines if line.strip()], subwords, search))
+    return [next(translations) if line.strip() else "" for line in lines]
+
+
 def bleu(translations: Sequence[str], references: Sequence[str]) -> tuple[float, str]:
     """BLEU in percent, and the signature that says how it was computed."""
     metric = BLEU()

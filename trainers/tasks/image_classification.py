@@ -8,7 +8,7 @@ from typing import Any
 import keras
 import tensorflow as tf
 
-from trainers.engine.config import ConfigError, ExamplesConfig, option
+from trainers.engine.config import BY_CONTENT, ConfigError, ExamplesConfig, option
 from trainers.engine.task import Data, Task
 from trainers.tasks.image_data import load_images
 from trainers.tasks.image_models import MODELS, ModelError, build_model
@@ -19,9 +19,9 @@ class ImageConfig(ExamplesConfig):
     """The fields of every config, and those of images."""
 
     dataset: str = option("digits", "digits (embedded), folder (with --data_dir), or the name of a TFDS image set.")
-    data_dir: str | None = option(None, "Folder of images, of idx files, or of TFDS data.")
+    data_dir: str | None = option(None, "Folder of images, of idx files, or of TFDS data.", identity=BY_CONTENT)
     image_size: int | None = option(None, "Pixels that photographs are cropped to.")
-    download: bool = option(False, "Download a TFDS set that is not on disk.")
+    download: bool = option(False, "Download a TFDS set that is not on disk.", identity=False)
     bad_images: str = option("fail", "What to do about truncated image files.", ("fail", "skip"))
     model: str = option("mlp", "Network.", tuple(MODELS))
 

@@ -2,6 +2,8 @@
 
 import dataclasses
 import math
+from collections.abc import Iterable
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -187,6 +189,10 @@ class StreamSource(Source):
         self.features, self.keys, self.image_size, self.buffer = builder.info.features, keys, image_size, buffer
         self.files = [str(path) for path in builder.info.splits[split].filepaths]
         self.size = builder.info.splits[split].num_examples
+
+    def contents(self) -> Iterable[Any]:
+        """The names of its files, which have the set, the split and their number in them, and its size."""
+        return "\n".join(Path(file).name for file in self.files), str(self.size)
 
     def training(self, feed: Feed) -> tf.data.Dataset:
         steps = self.steps_per_epoch(feed)

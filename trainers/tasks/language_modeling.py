@@ -10,8 +10,8 @@ from typing import Any
 import keras
 import tensorflow as tf
 
-from trainers.engine.checkpoint import atomic_file
-from trainers.engine.config import ConfigError, ExamplesConfig, option, require
+from trainers.engine.config import BY_CONTENT, ConfigError, ExamplesConfig, option, require
+from trainers.engine.files import atomic_file
 from trainers.engine.task import Data, Task
 from trainers.layers import LayerError
 from trainers.tasks.language_models import build_language_model
@@ -31,8 +31,8 @@ class LanguageConfig(ExamplesConfig):
     """The fields of every config, and those of a language model."""
 
     dataset: str = option("pydoc", "pydoc is embedded; text and wikitext are folders, --data_dir.", DATASETS)
-    data_dir: str | None = option(None, "Folder of text files, or of TFDS data for wikitext103.")
-    download: bool = option(False, "Download WikiText-103 if it is not on disk.")
+    data_dir: str | None = option(None, "Folder of text files, or of TFDS data for wikitext103.", identity=BY_CONTENT)
+    download: bool = option(False, "Download WikiText-103 if it is not on disk.", identity=False)
     vocabulary_size: int | None = option(None, "At most this many words, the most frequent ones.")
     context: int = option(128, "Tokens in a block.")
     eval_context: int = option(0, "Tokens of a validation block that are context only, not counted.")

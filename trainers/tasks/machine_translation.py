@@ -10,12 +10,13 @@ from typing import Any, ClassVar
 import keras
 import tensorflow as tf
 
-from trainers.engine.config import Config, ConfigError, option, require
+from trainers.engine.config import BY_CONTENT, Config, ConfigError, option, require
+from trainers.engine.data import fingerprint
 from trainers.engine.records import RunFolder
 from trainers.engine.task import Data, Task
 from trainers.layers import LayerError
 from trainers.tasks.beam_search import BeamSearch
-from trainers.tasks.bleu import bleu, translate_lines
+from trainers.tasks.bleu import bleu, translate_full_lines, translate_lines
 from trainers.tasks.marks import PAD
 from trainers.tasks.translation_data import TranslationData, load_translation
 from trainers.tasks.translation_models import (
@@ -43,14 +44,18 @@ class TranslationConfig(Config):
     dataset: str = option(
         "numbers", "numbers (embedded), text (two files), folder (TFDS TranslateFolder), or a TFDS name."
     )
-    data_dir: str | None = option(None, "Folder of TFDS data, or of a TranslateFolder.")
-    download: bool = option(False, "Download a TFDS set that is not on disk.")
-    source: str | None = option(None, "File of --dataset=text: a sentence a line.")
-    target: str | None = option(None, "File of --dataset=text: their translations.")
-    validation_source: str | None = option(None, "File of sentences for validation, of any dataset.")
-    validation_target: str | None = option(None, "File of their translations.")
-    test_source: str | None = option(None, "File of sentences to be translated at the end, of any dataset.")
-    test_target: str | None = option(None, "File of their translations.")
+    data_dir: str | None = option(None, "Folder of TFDS data, or of a TranslateFolder.", identity=BY_CONTENT)
+    download: bool = option(False, "Download a TFDS set that is not on disk.", identity=False)
+    source: str | None = option(None, "File of --dataset=text: a sentence a line.", identity=BY_CONTENT)
+    target: str | None = option(None, "File of --dataset=text: their translations.", identity=BY_CONTENT)
+    validation_source: str | None = option(
+        None, "File of sentences for validation, of any dataset.", identity=BY_CONTENT
+    )
+    validation_target: str | None = option(None, "File of their translations.", identity=BY_CONTENT)
+    test_source: str | None = option(
+        None, "File of sentences to be translated at the end, of any dataset.", identity=BY_CONTENT
+    )
+    test_target: str | None = option(None, "File of their translations.", identity=BY_CONTENT)
     source_language: str = option("en", "Language of the sentences in a TFDS set.")
     target_language: str = option("de", "Language of their translations.")
     pairs: int = option(30_000, "Pairs of --dataset=numbers to train on.")
@@ -122,11 +127,16 @@ class MachineTranslation(Task):
         """The test set's translations, or those of the validation set, go to a file; results have BLEU's signature."""
         text: TranslationData = data.details
         name = "validation" if text.test_pairs is None else "test"
-        sources, references = zip(*(text.test_pairs or text.validation_pairs), strict=True)
-        translations = translate_lines(sources, text.subwords, make_search(config, model))
+        pairs = text.test_pairs or text.validation_pairs
+        translations = translate_full_lines([source for source, _ in pairs], text.subwords, make_search(config, model))
         folder.write(f"{name}.translations.txt", "".join(f"{line}\n" for line in translations))
-        score, signature = bleu(translations, references)
+        judged = [(line, pair[1]) for line, pair in zip(translations, pairs, strict=True) if all(pair)]
+        score, signature = bleu(*zip(*judged, strict=True))
         return ({"test_bleu": score} if text.test_pairs else {}) | {"bleu_signature": signature}
+
+    def fingerprint(self, data: Data) -> str:
+        judged = "\n".join(line for pair in data.details.test_pairs or () for line in pair)
+        return fingerprint([super().fingerprint(data), judged])
 
     def fill_folder(self, folder: pathlib.Path, config: TranslationConfig, data: Data) -> None:
         data.details.subwords.save(folder)

@@ -14,6 +14,7 @@ from trainers.tasks.text_files import TEXT_SUFFIXES, existing_path, read_lines
 from trainers.tasks.tfds_sets import check_files, make_builder, require_prepared
 
 DATASETS = "numbers, text, folder, or the name of a TFDS translation set such as wmt16_translate/de-en"
+TEST = "test"
 VALIDATION_NAMES = ("validation", "valid", "val", "dev")  # what a split may be called, the first one there is taken
 
 Pair = tuple[str, str]  # a sentence and its translation
@@ -22,22 +23,27 @@ Languages = tuple[str, str]
 
 @dataclasses.dataclass(frozen=True)
 class Splits:
-    """The pairs of a corpus, in order; None is a split that it does not have."""
+    """The pairs of a corpus, in order; None is a split that it does not have.
+
+    A test may have pairs with a blank side: its translations stand in the same lines as its sentences.
+    """
 
     train: list[Pair]
     validation: list[Pair] | None
     test: list[Pair] | None
 
 
-def read_pairs(source: Path, target: Path) -> list[Pair]:
-    """Pairs of the lines of two files; one is left out if either side is blank."""
+def read_pairs(source: Path, target: Path, keep_blank: bool = False) -> list[Pair]:
+    """Pairs of the lines of two files; one is left out if either side is blank, unless all are to be kept."""
     sources, targets = ([line.strip() for line in read_lines(path)] for path in (source, target))
     if len(sources) != len(targets):
         raise DataError(
             "The files of a parallel text must have the same number of lines. "
             f"Received: {len(sources)} in {source} and {len(targets)} in {target}"
         )
-    return _full_pairs(zip(sources, targets, strict=True), f"{source} and {target}")
+    pairs = list(zip(sources, targets, strict=True))
+    full = _full_pairs(pairs, f"{source} and {target}")
+    return pairs if keep_blank else full
 
 
 def folder_splits(data_dir: str | None, languages: Languages) -> Splits:
@@ -49,7 +55,7 @@ def folder_splits(data_dir: str | None, languages: Languages) -> Splits:
             f"`data_dir` must hold {' and '.join(f'{language}.train.txt' for language in languages)}, or such files "
             f"named .txt.gz. Received: {folder} with {sorted(path.name for path in folder.glob('*'))[:10]}"
         )
-    return Splits(train, _split_pairs(folder, VALIDATION_NAMES, languages), _split_pairs(folder, ("test",), languages))
+    return Splits(train, _split_pairs(folder, VALIDATION_NAMES, languages), _split_pairs(folder, (TEST,), languages))
 
 
 def _split_pairs(folder: Path, names: Sequence[str], languages: Languages) -> list[Pair] | None:
@@ -57,7 +63,7 @@ def _split_pairs(folder: Path, names: Sequence[str], languages: Languages) -> li
         paths = [[folder / f"{language}.{name}{suffix}" for suffix in TEXT_SUFFIXES] for language in languages]
         found = [next(filter(Path.is_file, choices), None) for choices in paths]
         if found[0] and found[1]:
-            return read_pairs(found[0], found[1])
+            return read_pairs(found[0], found[1], keep_blank=name == TEST)
         if found[0] or found[1]:
             missing = languages[0 if found[0] is None else 1]
             raise DataError(
@@ -72,7 +78,7 @@ def tfds_splits(name: str, data_dir: str | None, languages: Languages, download:
     builder = make_builder(name, data_dir, DATASETS)
     _check_languages(builder, languages)
     require_prepared(builder, name, download)
-    names = (("train",), VALIDATION_NAMES, ("test",))
+    names = (("train",), VALIDATION_NAMES, (TEST,))
     found = [next((split for split in choices if split in builder.info.splits), None) for choices in names]
     train, validation, test = (None if split is None else _read_split(builder, split, languages) for split in found)
     if train is None:

@@ -12,8 +12,8 @@ from typing import Any
 
 import sentencepiece
 
-from trainers.engine.checkpoint import atomic_file
 from trainers.engine.errors import DataError
+from trainers.engine.files import atomic_file
 from trainers.tasks.marks import BOS, EOS, PAD, UNK
 from trainers.tasks.parallel_text import Pair
 

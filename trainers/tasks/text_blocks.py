@@ -6,6 +6,7 @@ count. A target that does not count is `IGNORED`.
 """
 
 import abc
+from collections.abc import Iterable
 from typing import Any
 
 import numpy as np
@@ -23,6 +24,9 @@ class Windows(IndexedSource):
     def __init__(self, text: np.ndarray, context: int) -> None:
         self.text, self.context = aligned(text), context
         self.size = self._count(len(text) - 1)
+
+    def contents(self) -> Iterable[Any]:
+        return (self.text,)
 
     @property
     def tokens(self) -> np.ndarray:

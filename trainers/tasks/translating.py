@@ -6,7 +6,7 @@ import sys
 import keras
 
 from trainers.engine.config import ConfigError
-from trainers.tasks.bleu import translate_lines
+from trainers.tasks.bleu import translate_full_lines
 from trainers.tasks.machine_translation import TranslationConfig, make_search
 from trainers.tasks.subwords import Subwords
 
@@ -22,6 +22,4 @@ def translate_text(config: TranslationConfig) -> str:
     subwords = Subwords.load(folder)
     model = keras.models.load_model(models[0], compile=False)
     text = sys.stdin.read() if config.translate == STANDARD_INPUT else config.translate or ""
-    lines = text.splitlines()
-    translations = iter(translate_lines([line for line in lines if line.strip()], subwords, make_search(config, model)))
-    return "\n".join(next(translations) if line.strip() else "" for line in lines)  # a line stays a line
+    return "\n".join(translate_full_lines(text.splitlines(), subwords, make_search(config, model)))

@@ -7,7 +7,7 @@ order of the micro-batches, are not.
 """
 
 import dataclasses
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from typing import Any
 
 import numpy as np
@@ -64,6 +64,9 @@ class TranslationBatches(Source):
         self._limits = bucket_limits(self.longest)
         self._buckets = aligned(np.searchsorted(self._limits, lengths))
         self._counts = np.bincount(self._buckets, minlength=len(self._limits))
+
+    def contents(self) -> Iterable[Any]:
+        return self.sources.tokens, self.sources.ends, self.targets.tokens, self.targets.ends
 
     def steps_per_epoch(self, feed: Feed) -> int:
         if feed.micro_size < self.longest:

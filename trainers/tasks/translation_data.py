@@ -9,7 +9,7 @@ from pathlib import Path
 from trainers.engine.errors import DataError
 from trainers.tasks.marks import EOS
 from trainers.tasks.number_words import number_pairs
-from trainers.tasks.parallel_text import Pair, Splits, folder_splits, read_pairs, tfds_splits
+from trainers.tasks.parallel_text import TEST, Pair, Splits, folder_splits, read_pairs, tfds_splits
 from trainers.tasks.subwords import Subwords, kept_or_trained
 from trainers.tasks.translation_batches import Sequences, TranslationBatches
 
@@ -79,7 +79,7 @@ def load_translation(
     _check_numbers(pairs, max_length, max_ratio)
     splits = _own_splits(dataset, data_dir, (source, target), (source_language, target_language), pairs, download)
     validation = _file_pairs("validation", validation_source, validation_target) or splits.validation
-    test = _file_pairs("test", test_source, test_target) or splits.test
+    test = _file_pairs(TEST, test_source, test_target) or splits.test
     train = splits.train
     if validation is None:
         train, validation = _hold_out(train)
@@ -129,18 +129,18 @@ def _numbers(pairs: int, languages: tuple[str, str]) -> Splits:
     return Splits(train, held_out[::2], held_out[1::2])
 
 
-def _require_pairs(kind: str, source: str | None, target: str | None) -> list[Pair]:
+def _require_pairs(kind: str, source: str | None, target: str | None, keep_blank: bool = False) -> list[Pair]:
     """The pairs of two files, both of which must be given."""
     if not source or not target:
         raise DataError(
             f"`{kind}source` and `{kind}target` must be two files. "
             f"Received: {kind}source={source!r}, {kind}target={target!r}"
         )
-    return read_pairs(Path(source).expanduser(), Path(target).expanduser())
+    return read_pairs(Path(source).expanduser(), Path(target).expanduser(), keep_blank)
 
 
 def _file_pairs(kind: str, source: str | None, target: str | None) -> list[Pair] | None:
-    return _require_pairs(f"{kind}_", source, target) if source or target else None
+    return _require_pairs(f"{kind}_", source, target, keep_blank=kind == TEST) if source or target else None
 
 
 def _held_out(pairs: int) -> int:

@@ -1,0 +1,137 @@
+"""Stops a run again and again at random moments inside chosen phases, by real signals to real processes.
+
+`python -m tests.trainers.kills '{...}'`: what it is asked for and what it prints are JSON. TensorFlow is imported once,
+and every start of the run is a fork: a start then takes a second, so that twenty stops are possible in a test.
+"""
+
+import functools
+import json
+import os
+import pathlib
+import random
+import signal
+import sys
+import threading
+import time
+
+from tests.trainers.tiny import Tiny
+from trainers.engine import signals
+from trainers.engine.checkpoint import Checkpoints
+from trainers.engine.config import make_config
+from trainers.engine.records import RunFolder
+from trainers.engine.run import Run, train
+from trainers.tasks import TASKS
+
+PHASES = {
+    "training": (Run, "_take"),
+    "validation": (Run, "_validate"),
+    "checkpoint": (Checkpoints, "save"),
+    "save": (RunFolder, "save_model"),
+}
+TRIES = 5
+LIMIT = 120  # seconds that a start may take
+
+
+class Stage:
+    """What the child tells its parent, in files that a kill leaves: the phase it is in, the steps it has finished."""
+
+    def __init__(self, folder):
+        self.phase, self.finished = (pathlib.Path(f"{folder}.{name}") for name in ("phase", "finished"))
+
+    def read(self):
+        phase = self.phase.read_text() if self.phase.exists() else None
+        self.phase.unlink(missing_ok=True)
+        return phase, int(self.finished.read_text()) if self.finished.exists() else 0
+
+
+def watch(stage, name, on_entry):
+    """Makes a phase say when it is entered and left."""
+    owner, method = PHASES[name]
+    original = getattr(owner, method)
+
+    @functools.wraps(original)
+    def watched(self, *arguments, **options):
+        on_entry(name)
+        outer = stage.phase.read_text() if stage.phase.exists() else None
+        stage.phase.write_text(name)
+        result = original(self, *arguments, **options)
+        if outer is None:
+            stage.phase.unlink()
+        else:
+            stage.phase.write_text(outer)
+        if name == "training":
+            stage.finished.write_text(str(self.step))
+        return result
+
+    setattr(owner, method, watched)
+
+
+def child(task, config, stage, phase, entry, delay, number):
+    """Runs, and at the n-th entry of the phase sends itself the signal a moment later; anywhere: after a step."""
+    signals.listen()
+    entries = []
+
+    def send():
+        time.sleep(delay)
+        os.kill(os.getpid(), number)
+
+    def on_entry(name):
+        if name == phase or (phase == "anywhere" and name == "training"):
+            entries.append(name)
+            if len(entries) == entry:
+                threading.Thread(target=send, daemon=True).start()
+
+    for name in PHASES:
+        watch(stage, name, on_entry)
+    try:
+        train(task, config)
+    except signals.StopRequested as stop:
+        os._exit(stop.exit_code)
+    os._exit(0)
+
+
+def start(task, config, stage, *how):
+    """Forks a child and waits for it; returns its exit code, or minus the signal that ended it."""
+    process = os.fork()
+    if process == 0:
+        try:
+            child(task, config, stage, *how)
+        finally:
+            os._exit(1)
+    deadline = time.monotonic() + LIMIT
+    while time.monotonic() < deadline:
+        ended, status = os.waitpid(process, os.WNOHANG)
+        if ended:
+            return os.waitstatus_to_exitcode(status)
+        time.sleep(0.01)
+    os.kill(process, signal.SIGKILL)
+    os.waitpid(process, 0)
+    raise TimeoutError(f"a start took more than {LIMIT} s")
+
+
+def newest_checkpoint(folder):
+    steps = [int(path.stem.partition("-")[2]) for path in (pathlib.Path(folder) / "checkpoints").glob("*.npz")]
+    return max(steps, default=0)
+
+
+def main(wanted):
+    task = TASKS.get(wanted["task"]) or Tiny()
+    folder = wanted["options"]["output_dir"]
+    config = make_config(task.config_class, wanted["options"])
+    stage, generator = Stage(folder), random.Random(wanted.get("seed", 0))
+    number = getattr(signal, wanted["signal"])
+    stops = []
+    for phase in wanted["phases"]:
+        longest = wanted["seconds"]
+        for _ in range(TRIES):
+            code = start(task, config, stage, phase, generator.randint(1, 2), generator.uniform(0, longest), number)
+            hit, finished = stage.read()
+            stops.append({"code": code, "hit": hit, "finished": finished, "checkpoint": newest_checkpoint(folder)})
+            if hit == phase or phase == "anywhere" or code == 0:
+                break
+            longest /= 4  # it was over too soon
+    print(json.dumps({"stops": stops, "end": start(task, config, stage, None, 0, 0, number)}))
+
+
+if __name__ == "__main__":
+    main(json.loads(sys.argv[1]))

@@ -1,0 +1,111 @@
+"""Checkpoints that are not this run's, or cannot be read, are refused, and nothing is changed."""
+
+import json
+import shutil
+
+import keras
+import numpy as np
+import pytest
+
+from tests.trainers.helpers import run_tiny
+from trainers.engine.checkpoint import Checkpoints, variable_names
+from trainers.engine.errors import DataError
+from trainers.engine.lock import LOCK
+
+
+def snapshot(folder):
+    return {path: path.stat().st_mtime_ns for path in folder.rglob("*") if path.name != LOCK and path != folder}
+
+
+def damage(path):
+    path.write_bytes(b"PK half a file")
+
+
+def make_unreadable(path):
+    path.unlink()
+    path.mkdir()  # to read it is an OSError, for the owner of the machine too
+
+
+@pytest.mark.parametrize("spoil", [damage, make_unreadable])
+def test_a_run_none_of_whose_checkpoints_can_be_read_is_refused_and_left_alone(spoil, tmp_path):
+    run_tiny(tmp_path)
+    paths = sorted((tmp_path / "checkpoints").iterdir())
+    for path in paths:
+        spoil(path)
+    before = snapshot(tmp_path)
+    with pytest.raises(DataError, match="must have one that can be read") as error:
+        run_tiny(tmp_path)
+    assert all(str(path) in str(error.value) for path in paths)
+    assert snapshot(tmp_path) == before
+
+
+def variables(**named):
+    return [keras.Variable(value, name=name) for name, value in named.items()]
+
+
+@pytest.mark.parametrize(
+    ("others", "problem"),
+    [
+        (
+            {"kernel": np.zeros(3, "float32"), "bias": np.zeros(2, "float32")},
+            r"kernel \[2\] float32 in .* kernel \[3\]",
+        ),
+        ({"kernel": np.zeros(2, "float32"), "scale": np.zeros(2, "float32")}, "bias .* in the place of scale"),
+        ({"kernel": np.zeros(2, "float32"), "bias": np.zeros(2, "int32")}, "bias .* float32 in .* bias .* int32"),
+        ({"kernel": np.zeros(2, "float32")}, "bias .* in the place of nothing"),
+    ],
+    ids=["shape", "name", "dtype", "number"],
+)
+def test_a_checkpoint_of_other_variables_is_refused_and_none_is_assigned(others, problem, tmp_path):
+    checkpoints = Checkpoints(tmp_path)
+    checkpoints.save(1, variables(kernel=np.ones(2, "float32"), bias=np.ones(2, "float32")), {})
+    others = variables(**others)
+    with pytest.raises(DataError, match=f"must fit the model and the optimizer.*{problem}"):
+        checkpoints.restore(others)
+    assert all(not np.any(variable.numpy()) for variable in others)
+
+
+def test_names_do_not_depend_on_how_many_models_a_process_has_made():
+    names = [variable_names(keras.Sequential([keras.Input((2,)), keras.layers.Dense(2)]).variables) for _ in range(3)]
+    assert names[0] == names[1] == names[2] == ["sequential/dense/kernel", "sequential/dense/bias"]
+
+
+def test_leftovers_of_killed_writes_are_removed(tmp_path):
+    run_tiny(tmp_path)
+    left = [
+        tmp_path / ".best.tmp.keras",
+        tmp_path / "tmpa1b2c3d4",
+        tmp_path / "checkpoints/.step-000000000004.npz.77.tmp",
+    ]
+    for path in left:
+        path.write_bytes(b"half a file")
+    (tmp_path / "notes.txt").write_text("a user's own")
+    run_tiny(tmp_path)
+    assert not any(path.exists() for path in left)
+    assert (tmp_path / "notes.txt").exists()
+
+
+def forget_what_is_new(folder):
+    """Makes a run look like one of the version before: no names, no sums, fewer flags, an unresolved warmup."""
+    for path in (folder / "checkpoints").iterdir():
+        with np.load(path) as stored:
+            arrays = {name: stored[name] for name in stored.files}
+        header = json.loads(arrays["header"].tobytes())
+        old = {name: header[name] for name in ("step", "best", "final")}
+        arrays["header"] = np.frombuffer(json.dumps(old).encode(), np.uint8)
+        with path.open("wb") as file:
+            np.savez(file, **arrays)
+    document = json.loads((folder / "config.json").read_text())
+    for name in ("checkpoint_minutes", "progress", "save_models", "synchronised"):
+        del document["config"][name]
+    document["config"]["warmup"] = None
+    del document["resolved"], document["data"]
+    (folder / "config.json").write_text(json.dumps(document))
+
+
+def test_a_run_of_an_older_version_is_resumed(tmp_path):
+    whole = run_tiny(tmp_path / "whole", epochs=8)
+    run_tiny(tmp_path / "old", epochs=4)
+    forget_what_is_new(tmp_path / "old")
+    shutil.rmtree(tmp_path / "old/tensorboard")
+    np.testing.assert_array_equal(run_tiny(tmp_path / "old", epochs=8), whole)

@@ -1,0 +1,60 @@
+"""One process at a time works in a folder. The kernel keeps the lock: it ends with the process, killed or not."""
+
+import contextlib
+import fcntl
+import logging
+import os
+import pathlib
+from collections.abc import Iterator
+
+from trainers.engine.config import ConfigError
+
+LOCK = ".lock"
+
+_held: set[int] = set()
+
+
+@contextlib.contextmanager
+def locked(folder: pathlib.Path) -> Iterator[None]:
+    """Makes the folder if need be and holds its lock; a `ConfigError` if another process has it."""
+    folder.mkdir(parents=True, exist_ok=True)
+    file = os.open(folder / LOCK, os.O_RDWR | os.O_CREAT, 0o666)
+    try:
+        _lock(file, folder)
+        _held.add(file)
+        yield
+    finally:
+        _held.discard(file)
+        os.close(file)
+
+
+def check_unlocked(folder: pathlib.Path) -> None:
+    """Raises a `ConfigError` if another process works in the folder; changes nothing."""
+    if not (folder / LOCK).exists():
+        return
+    file = os.open(folder / LOCK, os.O_RDONLY)
+    try:
+        _lock(file, folder)
+    finally:
+        os.close(file)
+
+
+def _lock(file: int, folder: pathlib.Path) -> None:
+    try:
+        fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except BlockingIOError as error:
+        raise ConfigError(
+            f"--output_dir must not be in use by another process. Received: {folder}, whose run is under way"
+        ) from error
+    except OSError as error:  # some network file systems have no locks
+        logging.warning("%s cannot be locked (%s): do not start the same run twice", folder, error)
+
+
+def _close_in_child() -> None:
+    """A lock lives as long as anyone has its file open: a child must not keep that of a parent that was killed."""
+    for file in _held:
+        os.close(file)
+    _held.clear()
+
+
+os.register_at_fork(after_in_child=_close_in_child)

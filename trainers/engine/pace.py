@@ -1,0 +1,64 @@
+"""How many steps to take in one call of the graph: enough to be fast, few enough to hear a signal soon."""
+
+import time
+
+SECONDS = 1.0  # of a call
+
+
+class Pace:
+    """Follows how long a step takes."""
+
+    def __init__(self) -> None:
+        self._steps = 1  # nothing is known yet
+
+    def steps(self, left: int) -> int:
+        """How many of the steps that are left to take in the next call."""
+        return min(self._steps, left)
+
+    def took(self, steps: int, seconds: float) -> None:
+        self._steps = max(1, int(steps * SECONDS / max(seconds, 1e-6)))
+
+
+class Speed:
+    """Examples per second between two records. A process's first step is left out: it compiles what it needs."""
+
+    def __init__(self) -> None:
+        self._first = True
+        self.restart()
+
+    def restart(self) -> None:
+        self._weight, self._seconds = 0.0, 0.0
+
+    def took(self, weight: float, seconds: float) -> None:
+        if not self._first:
+            self._weight, self._seconds = self._weight + weight, self._seconds + seconds
+        self._first = False
+
+    @property
+    def per_second(self) -> float | None:
+        """None if there was nothing but a first step."""
+        return self._weight / self._seconds if self._seconds else None
+
+
+class Clock:
+    """The wall time of a run, pauses between its processes not counted, and when the next checkpoint is due."""
+
+    def __init__(self, checkpoint_minutes: float) -> None:
+        self._interval = 60 * checkpoint_minutes
+        self.restart(0.0)
+
+    def restart(self, seconds: float) -> None:
+        """The run has taken so long before."""
+        self._began = self._saved = time.monotonic()
+        self._before = seconds
+
+    @property
+    def seconds(self) -> float:
+        return self._before + time.monotonic() - self._began
+
+    def saved(self) -> None:
+        self._saved = time.monotonic()
+
+    @property
+    def is_checkpoint_due(self) -> bool:
+        return bool(self._interval) and time.monotonic() - self._saved >= self._interval

@@ -1,0 +1,124 @@
+"""SIGTERM and Ctrl-C end a program well: the step is finished, the run is saved, and the same command resumes it.
+
+Python runs signal handlers between two of its own instructions, which can be minutes apart while TensorFlow computes.
+Therefore a thread listens too: it says that the signal was heard, and ends the process at a second one.
+"""
+
+import contextlib
+import os
+import signal
+import threading
+import time
+from collections.abc import Iterator
+from types import FrameType
+from typing import Any
+
+SIGNALS = (signal.SIGINT, signal.SIGTERM)
+# A signal to a process and to its whole group arrives twice, but at once. Nobody presses Ctrl-C twice as fast.
+SAME_SIGNAL_SECONDS = 0.3
+HEARD = b"\nstopping: the step is finished and saved first; a second signal ends at once\n"
+
+
+class StopRequested(KeyboardInterrupt):
+    """Somebody asked this process to stop; `exit_code` is what a shell reports for the signal."""
+
+    def __init__(self, number: int) -> None:
+        super().__init__(signal.Signals(number).name)
+        self.number = number
+        self.exit_code = 128 + number
+
+
+class _State:
+    requested: int | None = None
+    raised = False
+    at_once = True  # whether the handler raises wherever the program is, or leaves it to `raise_if_requested`
+
+
+_state = _State()
+_handlers: dict[int, Any] = {}
+
+
+def listen() -> None:
+    """From here on this process stops as this module says. To be called in the main thread, by a program."""
+    reading, writing = os.pipe()
+    os.set_blocking(writing, False)
+    _handlers.update(dict.fromkeys(SIGNALS, _handle))
+    keep_listening()
+    signal.set_wakeup_fd(writing, warn_on_full_buffer=False)
+    threading.Thread(target=_watch, args=(reading,), daemon=True).start()
+
+
+def listen_in_child() -> None:
+    """The same for a process that another program forked, which passes its own signal on as SIGTERM.
+
+    Ctrl-C reaches every process of a terminal, so a child leaves it to its parent. A second signal ends the parent, and
+    with it the child.
+    """
+    global _state
+    _state = _State()
+    signal.set_wakeup_fd(-1)
+    _handlers.update({signal.SIGINT: signal.SIG_IGN, signal.SIGTERM: _handle})
+    keep_listening()
+
+
+def keep_listening() -> None:
+    """Takes the signals back from whoever has taken them: TensorFlow's service for clusters keeps SIGTERM to itself."""
+    for number, handler in _handlers.items():
+        signal.signal(number, handler)
+
+
+def requested() -> int | None:
+    """The signal that asked this process to stop, if one did."""
+    return _state.requested
+
+
+def raise_if_requested() -> None:
+    if _state.requested is not None:
+        _state.raised = True
+        raise StopRequested(_state.requested)
+
+
+@contextlib.contextmanager
+def deferred() -> Iterator[None]:
+    """Inside, a signal is only noted: what is done is finished, and `requested` is asked where it can stop."""
+    with _raising(False):
+        yield
+
+
+@contextlib.contextmanager
+def immediate() -> Iterator[None]:
+    """Inside, a signal raises `StopRequested` wherever the program is, within `deferred` too."""
+    with _raising(True):
+        raise_if_requested()
+        yield
+
+
+@contextlib.contextmanager
+def _raising(at_once: bool) -> Iterator[None]:
+    before, _state.at_once = _state.at_once, at_once
+    try:
+        yield
+    finally:
+        _state.at_once = before
+
+
+def _handle(number: int, _: FrameType | None) -> None:
+    if _state.requested is None:
+        _state.requested = number
+    if _state.at_once and not _state.raised:
+        raise_if_requested()
+
+
+def _watch(reading: int) -> None:
+    first: float | None = None
+    while True:
+        for number in os.read(reading, 64):
+            if number not in SIGNALS:
+                continue
+            now = time.monotonic()
+            if first is None:
+                first, _state.requested = now, _state.requested or number
+                with contextlib.suppress(OSError):
+                    os.write(2, HEARD)
+            elif now - first > SAME_SIGNAL_SECONDS:
+                os._exit(128 + number)

@@ -1,0 +1,55 @@
+"""What the workers of a run agree on: where it begins, how many steps come next, and whether to stop."""
+
+import signal
+from typing import Any
+
+import tensorflow as tf
+
+from trainers.engine.cluster import Worker
+from trainers.engine.config import ConfigError
+from trainers.engine.step import Stepper
+
+
+class Team:
+    """All workers of a run. Each of them calls these in the same order; one alone agrees with itself."""
+
+    def __init__(self, worker: Worker, stepper: Stepper) -> None:
+        self.worker, self.stepper = worker, stepper
+
+    @property
+    def is_alone(self) -> bool:
+        return self.worker.count == 1
+
+    def wait(self) -> None:
+        """Until all others are here."""
+        self._sum([0.0])
+
+    def agree_on_step(self, step: int) -> None:
+        """Raises a `ConfigError` on every worker unless all begin at the same step."""
+        if self.is_alone:
+            return
+        own = [float(step) if index == self.worker.index else 0.0 for index in range(self.worker.count)]
+        steps = [int(value) for value in self._sum(own)]
+        if len(set(steps)) > 1:
+            raise ConfigError(
+                "All workers must resume at the same step: --output_dir must be a folder that all of them see. "
+                f"Received: steps {', '.join(map(str, steps))}"
+            )
+
+    def agreed_steps(self, steps: int) -> int:
+        """The mean of what they would take in one call."""
+        return steps if self.is_alone else max(1, int(self._sum([float(steps)])[0] / self.worker.count))
+
+    def agreed_signal(self, number: int | None) -> int | None:
+        """The signal that any of them has got."""
+        if self.is_alone:
+            return number
+        counts = self._sum([float(number == each) for each in (signal.SIGTERM, signal.SIGINT)])
+        heard = [each for each, count in zip((signal.SIGTERM, signal.SIGINT), counts, strict=True) if count]
+        return int(heard[0]) if heard else None
+
+    def _sum(self, values: list[float]) -> list[Any]:
+        if self.is_alone:
+            return list(values)
+        total: list[Any] = self.stepper.sum_over_workers(tf.constant(values, tf.float64)).numpy().tolist()
+        return total
