@@ -1,5 +1,7 @@
 """Replicas that agree: sums before clipping and checking, under `MirroredStrategy` with two logical devices."""
 
+import contextlib
+
 import keras
 import numpy as np
 import pytest
@@ -7,6 +9,7 @@ import pytest
 import tfwarmup
 from tests.tfwarmup.helpers import BACKEND, KERAS, replica_loss, small_data, weights
 from tfwarmup import compat
+from tfwarmup.distribution import gradients_are_summed
 
 tf = pytest.importorskip("tensorflow")
 pytestmark = pytest.mark.skipif(BACKEND != "tensorflow", reason="the TensorFlow backend only")
@@ -124,6 +127,24 @@ def test_gradients_that_are_none_stay_none(two_replicas):
         step()
     assert float(unused.numpy()[0]) == 1.0
     assert float(used.numpy()[0]) == pytest.approx(1.0 - 2.0 - 1.0, abs=1e-6)  # SGD by the sum of two, Adam by alpha
+
+
+def test_gradients_that_a_loop_has_summed_are_not_summed_again(two_replicas):
+    makers = [lambda: tfwarmup.reduce_first(keras.optimizers.SGD(1.0)), lambda: tfwarmup.Adam(1.0, epsilon=1e3)]
+    for make in makers:
+        moved = []
+        for summed in (False, True):
+            with two_replicas.scope():
+                variable, optimizer = keras.Variable([0.0]), make()
+                optimizer.build([variable])
+
+            def on_replica(summed=summed, variable=variable, optimizer=optimizer):
+                with gradients_are_summed() if summed else contextlib.nullcontext():
+                    optimizer.apply([tf.ones(1)], [variable])
+
+            tf.function(two_replicas.run)(on_replica)
+            moved.append(float(variable.numpy()[0]))
+        assert moved[0] == pytest.approx(2 * moved[1], rel=1e-2)
 
 
 def after_a_bad_step(two_replicas, bad_replica, prepare):

@@ -40,8 +40,9 @@ def test_the_averaged_model_is_the_mean_of_the_last_checkpoints(averaged):
 def test_the_results_are_those_of_the_averaged_model(averaged):
     results = json.loads((averaged / "results.json").read_text())
     model = keras.models.load_model(averaged / "average.keras")
-    validation = Tiny().load(Tiny.config_class()).validation
-    losses = Tiny().loss(None, validation.targets, model(validation.inputs)).numpy()
+    config = Tiny.config_class()
+    validation = Tiny().load(config).validation
+    losses = Tiny().loss(config, validation.targets, model(validation.inputs)).numpy()
     assert results["val_loss"] == pytest.approx(losses.mean(), rel=1e-6)
     assert results["val_loss"] != pytest.approx(records(averaged)[-1]["val_loss"], rel=1e-6)
 

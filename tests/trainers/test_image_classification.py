@@ -48,7 +48,7 @@ def test_photographs_of_ones_own_train_and_a_truncated_one_is_skipped_or_fatal(t
     options = {"dataset": "folder", "data_dir": str(folder), "image_size": 32, "model": "small_resnet"}
     options |= {"batch_size": 4, "epochs": 1, "log_every": 1, "checkpoint_every": 0}
     metrics = run(tmp_path / "run", **options)
-    assert set(metrics) == {"val_loss", "val_error", "val_top5_error"}
+    assert set(metrics) == {"val_loss", "val_error", "val_top5_error", "best_step"}
     bad = folder / "train/cat/0.jpg"
     bad.write_bytes(bad.read_bytes()[:-100])
     with pytest.raises(DataError, match=r"complete JPEG or PNG.*Received: .*train/cat/0\.jpg"):

@@ -5,7 +5,7 @@ import numpy as np
 import pytest
 import tensorflow as tf
 
-from trainers.engine.randomness import _generators, seed_by_step
+from trainers.engine.randomness import StatelessSeeds, _generators
 from trainers.layers import LayerError
 from trainers.tasks.language_models import build_language_model, next_word_log_probabilities
 
@@ -152,7 +152,7 @@ def test_losses_are_a_function_of_the_seed_and_the_step():
     model = small_model(**DROPOUTS, layers=1)
 
     def losses(seed, step):
-        seed_by_step(model, seed, lambda: tf.constant(step, tf.int64))
+        StatelessSeeds(model, seed, lambda: tf.constant(step, tf.int64)).begin_pass()
         return model(batch(2, 5), training=True).numpy()
 
     np.testing.assert_array_equal(losses(1, 10), losses(1, 10))

@@ -48,6 +48,7 @@ def test_two_workers_equal_one_process(tmp_path):
     np.testing.assert_allclose(final_weights(tmp_path / "two"), one, rtol=0, atol=1e-6)
 
 
+@pytest.mark.slow
 def test_a_killed_worker_ends_both_and_both_start_again(tmp_path):
     # An infinity reaches one worker at a time: both must skip that step, or one would wait for ever.
     options = {"precision": "mixed_float16", "bad_row": 11, "epochs": 30, "evaluate_every": 10}
@@ -110,6 +111,7 @@ def test_slurm_tells_the_cluster_where_tf_config_does_not(monkeypatch):
         monkeypatch.delenv("TF_CONFIG")
 
 
+@pytest.mark.slow
 def test_a_chief_and_a_worker_with_dropout_parts_and_an_average_end_as_one_signal_asks(tmp_path):
     options = {"dropout": 0.3, "accumulate": 2, "average": 2, "steps": 300, "log_every": 100, "checkpoint_every": 100}
     options["evaluate_every"] = 30
@@ -130,6 +132,7 @@ def test_a_chief_and_a_worker_with_dropout_parts_and_an_average_end_as_one_signa
     assert records(tmp_path / "two") == records(tmp_path / "undisturbed")
 
 
+@pytest.mark.slow
 def test_workers_that_would_resume_at_different_steps_are_refused_on_all(tmp_path):
     folders = [tmp_path / "first", tmp_path / "second"]
     for worker in start_workers(folders):

@@ -26,7 +26,9 @@ def start_and_wait(folder, **options):
     return process
 
 
-@pytest.mark.parametrize(("number", "code"), [(signal.SIGTERM, 143), (signal.SIGINT, 130)])
+@pytest.mark.parametrize(
+    ("number", "code"), [(signal.SIGTERM, 143), pytest.param(signal.SIGINT, 130, marks=pytest.mark.slow)]
+)
 def test_a_signal_in_the_middle_of_an_interval_saves_the_run_and_the_same_command_resumes_it(number, code, tmp_path):
     process = start_and_wait(tmp_path / "stopped", **LONG)
     began = time.monotonic()
