@@ -9,7 +9,7 @@ import gc
 import pathlib
 import sys
 from collections.abc import Callable
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -19,7 +19,21 @@ BLOCK = ((576, 2304), (2304,), (2304, 576), (576,), (576, 576), (576,), (576,))
 SHAPES: dict[str, tuple[tuple[int, ...], ...]] = {"large": BLOCK * 10, "small": ((64, 64),) * 200}
 STEPS = {"large": 5, "small": 20}
 
+IN_GRAPH = 10  # steps of a loop in one graph
+
 Step = Callable[[], object]
+
+
+class SeveralSteps(NamedTuple):
+    """A function that takes several steps per call."""
+
+    function: Step
+    steps: int
+
+    def __call__(self) -> object:
+        return self.function()
+
+
 Makers = dict[str, Callable[[], Step]]
 
 
@@ -53,11 +67,25 @@ def tensorflow(size: str) -> Makers:
         optimizer.build(variables)
         return tf.function(lambda: optimizer.apply(gradients, variables), jit_compile=jit_compile)
 
-    return {
+    def looped(make: Callable[[], Any]) -> Step:
+        """Several steps per call, as in a training loop in one graph: the call itself costs 10 us per variable."""
+        variables = [keras.Variable(array) for array in arrays(size, 0)]
+        optimizer = make()
+        optimizer.build(variables)
+
+        def body(index: Any) -> Any:
+            optimizer.apply(gradients, variables)
+            return (index + 1,)
+
+        loop = tf.function(lambda: tf.while_loop(lambda i: i < IN_GRAPH, body, (0,), parallel_iterations=1))
+        return SeveralSteps(loop, IN_GRAPH)
+
+    modes = {
         f"{name}, {mode}": lambda make=make, mode=mode: stepper(make, jit_compile=mode == "XLA")
         for mode in ("graph", "XLA")
         for name, make in keras_optimizers().items()
     }
+    return modes | {f"{name}, loop": lambda make=make: looped(make) for name, make in keras_optimizers().items()}
 
 
 def torch(size: str) -> Makers:
@@ -174,7 +202,9 @@ def main() -> None:
     steps = {name: make() for name, make in makers.items()}
     print("\t".join(steps), flush=True)
     for line in sys.stdin:
-        print(milliseconds(steps[line.rstrip("\n")], STEPS[size]), flush=True)
+        step = steps[line.rstrip("\n")]
+        per_call = getattr(step, "steps", 1)
+        print(milliseconds(step, max(1, STEPS[size] // per_call)) / per_call, flush=True)
 
 
 if __name__ == "__main__":
