@@ -75,7 +75,9 @@ def test_warm_up_refuses_what_has_no_second_moment():
 def test_a_schedule_over_a_decay_trains_a_model_and_loads_again(tmp_path):
     decay = tf.keras.optimizers.schedules.CosineDecay(1e-2, 100)
     model = tf.keras.Sequential([tf.keras.layers.Dense(1, input_shape=(3,))])
-    model.compile(tfa.optimizers.RectifiedAdam(tfwarmup.UntunedLinearWarmup(decay, 0.9, decay_after_warmup=True)), "mse")
+    model.compile(
+        tfa.optimizers.RectifiedAdam(tfwarmup.UntunedLinearWarmup(decay, 0.9, decay_after_warmup=True)), "mse"
+    )
     x = np.random.default_rng(0).normal(size=(64, 3))
     losses = model.fit(x, x.sum(axis=1), epochs=20, verbose=0).history["loss"]
     assert losses[-1] < losses[0]

@@ -51,9 +51,9 @@ def watch(stage, name, on_entry):
 
     @functools.wraps(original)
     def watched(self, *arguments, **options):
-        on_entry(name)
         outer = stage.phase.read_text() if stage.phase.exists() else None
         stage.phase.write_text(name)
+        on_entry(name)
         result = original(self, *arguments, **options)
         if outer is None:
             stage.phase.unlink()

@@ -18,6 +18,7 @@ from tests.trainers.helpers import (
     tiny_flags,
 )
 from trainers.engine.checkpoint import Checkpoints
+from trainers.tasks import TASKS
 
 # What may differ by replica: unsynchronised statistics, masks, overflows.
 TWO_REPLICAS = {"strategy": "mirrored", "logical_devices": 2, "normalise": True, "synchronised": False, "dropout": 0.3}
@@ -100,6 +101,7 @@ TRAINERS = {
 )
 def test_every_trainer_killed_in_every_phase_ends_bit_identical(task, options, tmp_path):
     options = {**TRAINERS[task], "log_every": 2, "checkpoint_every": 4, "progress": False, "beta_2": 0.9, **options}
+    assert task in TASKS  # whose modules hold the layers of the saved models
     # At once when a phase begins: of these short runs it may last milliseconds.
     phases = ["training", "checkpoint", "validation", "save"]
     stops = stop_again_and_again(tmp_path / "killed", phases, task=task, seconds=0.0, **options)
