@@ -234,7 +234,12 @@ def test_workers_share_the_trials_and_a_dead_one_is_replaced(swept, tmp_path):
     output, _ = finish(process)
     folder, said = swept
     assert output.strip() == said.strip()
-    assert values_of(tmp_path / "run") == values_of(folder)
+    ours, alone = values_of(tmp_path / "run"), values_of(folder)
+    assert ours.keys() == alone.keys()
+    for trial, (state, objective, metrics) in ours.items():
+        assert (state, objective) == alone[trial][:2]
+        # Two workers have fewer threads each, which add up a batch in another order: one ulp of its float32 loss.
+        assert metrics == pytest.approx(alone[trial][2], rel=1.2e-7)
 
 
 @pytest.mark.slow
