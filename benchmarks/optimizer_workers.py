@@ -68,7 +68,7 @@ def tensorflow(size: str) -> Makers:
         return tf.function(lambda: optimizer.apply(gradients, variables), jit_compile=jit_compile)
 
     def looped(make: Callable[[], Any]) -> Step:
-        """Several steps per call, as in a training loop in one graph: the call itself costs 10 us per variable."""
+        """Several steps per call, as in a training loop in one graph."""
         variables = [keras.Variable(array) for array in arrays(size, 0)]
         optimizer = make()
         optimizer.build(variables)
