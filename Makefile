@@ -14,7 +14,7 @@ BACKENDS = tensorflow jax torch
 VENV = .venv/bin/python
 ADDONS = .venv-addons/bin/python
 # Slow tests whose processes need one core each, and little memory.
-LIGHT = tests/test_commands.py tests/trainers/test_reproduce.py
+LIGHT = tests/test_commands.py $(addprefix tests/trainers/test_,reproduce.py resume.py stopping.py multiworker.py)
 PIP = -m pip --quiet --disable-pip-version-check install
 # Versions of Keras besides the one in constraints/main.txt; each has constraints with the TensorFlow of its time.
 VERSIONS = 3.3 3.6 3.9
