@@ -142,7 +142,7 @@ def test_stopped_and_killed_it_ends_as_if_nothing_had_happened(whole, tmp_path):
         assert process.returncode == code, errors[-2000:]
         assert (tmp_path / "run/metrics.jsonl").exists()
         if number == signal.SIGINT:
-            assert errors.splitlines()[-1] == "stopped: the same command goes on from here"
+            assert errors.splitlines()[-1] == "stopped by SIGINT: the same command goes on from here"
             assert (tmp_path / "run/status").read_text() == "stopped\n"
     output, _ = finish(program(MODULE, *flags))
     assert records(tmp_path / "run") == records(whole[0])
