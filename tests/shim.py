@@ -22,8 +22,10 @@ TRANSLATION = ("--pairs=200", "--vocabulary_size=330", "--max_tokens=512", "--be
 SMALLER = {  # a program that is not here cannot be on a page
     "sweep_wine.py": GRID,
     "trainers.effective_warmup": (),
+    "trainers.evidence": (),
     "trainers.gradient_analysis": (*STEPS, "--gradient_samples=2"),
     "trainers.image_classification": STEPS,
+    "trainers.keep": (),
     "trainers.language_modeling": STEPS,
     "trainers.machine_translation": (*STEPS, *TRANSLATION),
     "trainers.report": (),
@@ -53,22 +55,23 @@ def pip(arguments):
     if arguments[:1] != ["install"]:
         sys.exit(f"pip on a page must install something. Received: pip {' '.join(arguments)}")
     for requirement in arguments[1:]:
-        check_requirement(requirement)
+        if requirement != "-e":
+            check_requirement(requirement)
     return ["true"]
 
 
 def check_requirement(requirement):
-    """Ends with an error unless this is the package, with extras that setup.py has."""
-    name, extras = re.fullmatch(r"([\w-]+)(?:\[([\w,-]+)\])?", requirement).groups()
+    """Ends with an error unless this is the package or the checkout, with extras that setup.py has."""
+    name, extras = re.fullmatch(r"([\w.-]+)(?:\[([\w,-]+)\])?", requirement).groups()
     unknown = set(extras.split(",") if extras else ()) - _extras()
-    if name != "tfwarmup" or unknown:
+    if name not in ("tfwarmup", ".") or unknown:
         sys.exit(f"A page can only install tfwarmup, with extras among {sorted(_extras())}. Received: {requirement}")
 
 
 def _extras():
     nodes = ast.walk(ast.parse((ROOT / "setup.py").read_text()))
     [extras] = [node.value for node in nodes if isinstance(node, ast.keyword) and node.arg == "extras_require"]
-    return set(ast.literal_eval(extras))
+    return {ast.literal_eval(name) for name in extras.keys}
 
 
 COMMANDS = {"python": python, "make": make, "pip": pip}

@@ -45,9 +45,12 @@ _ON_DEMAND = {
     "simulation": "tfwarmup.analysis.simulation",
     "tuning": "tfwarmup.tuning",
 }
+_CLASSES_ON_DEMAND = {"WarmupCheck": "tfwarmup.analysis.warmup_check"}
 
 
 def __getattr__(name: str) -> Any:
     if name in _ON_DEMAND:
         return importlib.import_module(_ON_DEMAND[name])
+    if name in _CLASSES_ON_DEMAND:
+        return getattr(importlib.import_module(_CLASSES_ON_DEMAND[name]), name)
     raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

@@ -14,14 +14,13 @@ OptimizerT = TypeVar("OptimizerT")
 def reduce_first(optimizer: OptimizerT) -> OptimizerT:
     """Makes an optimizer sum the gradients over the replicas first, in place, and returns it.
 
-    Under `tf.distribute`, Keras 3 clips each replica's gradient by itself and sums the clipped ones, and its
-    `LossScaleOptimizer` looks for infinities on replica 0 alone: a NaN of another replica reaches the weights. With
-    the sum taken first, every replica clips the same numbers, those of the whole batch; and a `LossScaleOptimizer`
-    asks all replicas, also one that `compile` makes later.
+    Under `tf.distribute`, Keras 3 clips the gradient of each replica before it sums them, and its
+    `LossScaleOptimizer` looks for infinities on replica 0 only, so a NaN on another replica reaches the weights. With
+    this function, every replica clips the gradient of the whole batch, and every `LossScaleOptimizer` checks all
+    replicas, including one that `compile` creates later.
 
-    `tfwarmup.Adam` and `tfwarmup.RAdam` do so by themselves. A second call changes nothing. A saved model does not
-    know of it: call it again on the `optimizer` of a loaded one. On one device, and on JAX and torch, it changes
-    nothing.
+    `tfwarmup.Adam` and `tfwarmup.RAdam` already do this. Calling it twice is harmless. It is not saved with a model:
+    call it again on the `optimizer` of a loaded model. On one device, and on JAX and torch, it changes nothing.
 
     Args:
         optimizer: Any Keras optimizer, also a `LossScaleOptimizer` or inside one.

@@ -8,6 +8,7 @@ import bisect
 import functools
 import math
 import numbers
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -79,6 +80,17 @@ def radam(t: Any, beta_2: float, rho_threshold: float = 4.0, first_steps: str = 
         shape = xp.ones_like(t) if first_steps == "constant_adam" else t / (count + 1)
         before = first_omega * shape
     return _like(t, xp.where(t > count, omega, before))
+
+
+def root(t: Any, beta_2: float) -> Any:
+    """omega_t = sqrt(1 - beta_2^t): what Adam's second moment, started at its later level, would take off by itself.
+
+    >>> round(root(1, beta_2=0.99), 12), round(root(100, beta_2=0.99), 6)
+    (0.1, 0.796221)
+    """
+    rate = -math.log(checks.beta_2(beta_2))
+    t, xp = real(t)
+    return _like(t, xp.sqrt(-xp.expm1(-rate * t)))
 
 
 def none(t: Any) -> Any:
@@ -173,21 +185,31 @@ def exponential_effective_period(period: float) -> float:
     return 1 / math.expm1(1 / checks.positive("period", period))
 
 
-# Where RAdam's sum stops being written out and becomes an integral: from here on 1 - omega_t is so smooth that the
-# midpoint rule, an integral from n + 1/2 for the sum from n + 1, is off by less than 1e-11 of the whole.
-_SUMMED = 2**16
-
-
 def radam_effective_period(beta_2: float, rho_threshold: float = 4.0, first_steps: str = "nothing") -> float:
     """The sum of 1 - omega_t over t >= 1 of `radam`, to 1e-11 of it.
 
     >>> round(radam_effective_period(0.999), 4)
     1033.3247
     """
+    return _sum_of_damping(lambda t: 1 - radam(t, beta_2, rho_threshold, first_steps), beta_2)
 
-    def damping(t: Any) -> Any:
-        return 1 - radam(t, beta_2, rho_threshold, first_steps)
 
+def root_effective_period(beta_2: float) -> float:
+    """The sum of 1 - omega_t over t >= 1 of `root`, to 1e-11 of it: about 2 (1 - ln 2) / (1 - beta_2).
+
+    >>> round(root_effective_period(0.999), 4)
+    612.9053
+    """
+    return _sum_of_damping(lambda t: 1 - root(t, beta_2), beta_2)
+
+
+# Where a sum stops being written out and becomes an integral: from here on 1 - omega_t is so smooth that the midpoint
+# rule, an integral from n + 1/2 for the sum from n + 1, is off by less than 1e-11 of the whole.
+_SUMMED = 2**16
+
+
+def _sum_of_damping(damping: Callable[[Any], Any], beta_2: float) -> float:
+    """The sum over t >= 1 of a smooth function that falls as beta_2^t does."""
     rate = -math.log(beta_2)
     total = math.fsum(damping(np.arange(1.0, _SUMMED + 1)))
     start, far = _SUMMED + 0.5, _FAR / rate

@@ -47,8 +47,8 @@ def update(
     t, xp = factors.real(t)
     since = t - warmup_start
     warmed = alpha * warmup(since)
-    root = xp.sqrt(_one_minus_power(beta_2, t, xp))
-    unbiased = _one_minus_power(beta_1, t, xp)
+    root = xp.sqrt(one_minus_power(beta_2, t))
+    unbiased = one_minus_power(beta_1, t)
     rate, epsilon = warmed * root / unbiased, epsilon * root
     if warmup.momentum_steps:
         is_momentum = since <= warmup.momentum_steps
@@ -57,6 +57,7 @@ def update(
     return Update(rate, epsilon, warmed)
 
 
-def _one_minus_power(beta: float, t: Any, xp: Any) -> Any:
+def one_minus_power(beta: float, t: Any) -> Any:
     """1 - beta^t by expm1: in float32 the textbook form has lost four digits at t = 1, beta = 0.999."""
+    t, xp = factors.real(t)
     return -xp.expm1(t * math.log(beta)) if beta else xp.ones_like(t)

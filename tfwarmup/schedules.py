@@ -24,11 +24,11 @@ class WarmupSchedule(LearningRateSchedule):
         warmup: A name of `tfwarmup.WARMUPS`, an object of `tfwarmup.warmups`, or a function of t.
         beta_2: The optimizer's second discount factor, for the untuned warmups and "radam" by name.
         period: The warmup period, for "linear" and "exponential" by name.
-        decay_after_warmup: Whether the decay waits for the warmup: the schedule in `learning_rate` is then called with
-            the number of updates since the warmup's end, 0 before it. Otherwise with Keras' own step.
-        steps_per_update: The optimizer's `gradient_accumulation_steps`, if it has any. Keras hands a schedule the step
-            of the micro-batch; a warmup counts parameter updates.
-        start: How many updates had been made when the warmup began: for a warmup that starts in the middle.
+        decay_after_warmup: Whether the decay starts after the warmup. The schedule in `learning_rate` then receives the
+            number of updates since the end of the warmup (0 before it), and otherwise Keras' own step.
+        steps_per_update: The optimizer's `gradient_accumulation_steps`, if it has any. Keras passes the step of the
+            micro-batch to a schedule; a warmup counts parameter updates.
+        start: The number of updates before the warmup begins, for a warmup that starts in the middle of training.
 
     >>> schedule = WarmupSchedule(1e-3, "linear", period=10)
     >>> [round(schedule(step), 6) for step in (0, 4, 9, 99)]
@@ -115,9 +115,10 @@ class LinearWarmup(_OfOneWarmup):
     """omega_t = min(1, t / period).
 
     Args:
-        learning_rate, **timing: As `WarmupSchedule` has them.
+        learning_rate: A number, or any `LearningRateSchedule` that does not warm up itself.
         period: The warmup period, in updates.
         initial: The factor to rise from.
+        **timing: `decay_after_warmup`, `steps_per_update` and `start`, see `WarmupSchedule`.
 
     >>> LinearWarmup(1.0, period=4)(1)
     0.5
@@ -134,7 +135,10 @@ class ExponentialWarmup(_OfOneWarmup):
     """omega_t = 1 - exp(-t / period).
 
     Args:
-        learning_rate, period, initial, **timing: As `LinearWarmup` has them.
+        learning_rate: A number, or any `LearningRateSchedule` that does not warm up itself.
+        period: The time constant, in updates.
+        initial: The factor to rise from.
+        **timing: `decay_after_warmup`, `steps_per_update` and `start`, see `WarmupSchedule`.
 
     >>> round(ExponentialWarmup(1.0, period=4)(3), 6)
     0.632121
@@ -148,12 +152,13 @@ class ExponentialWarmup(_OfOneWarmup):
 
 @_registered
 class UntunedLinearWarmup(_OfOneWarmup):
-    """Linear warmup over 2 / (1 - beta_2) updates: the paper's recommendation, nothing to tune.
+    """Linear warmup over 2 / (1 - beta_2) updates: the paper's recommendation, with nothing to tune.
 
     Args:
-        learning_rate, **timing: As `WarmupSchedule` has them.
-        beta_2: That of the optimizer, which a schedule cannot see; `tfwarmup.warm_up` reads it from the optimizer.
+        learning_rate: A number, or any `LearningRateSchedule` that does not warm up itself.
+        beta_2: The beta_2 of the optimizer. A schedule cannot see it; `tfwarmup.warm_up` reads it from the optimizer.
         initial: The factor to rise from.
+        **timing: `decay_after_warmup`, `steps_per_update` and `start`, see `WarmupSchedule`.
 
     >>> round(UntunedLinearWarmup(1.0, beta_2=0.999)(499), 12)
     0.25
@@ -175,7 +180,10 @@ class UntunedExponentialWarmup(_OfOneWarmup):
     """Exponential warmup with the constant 1 / (1 - beta_2), close to RAdam's in shape.
 
     Args:
-        learning_rate, beta_2, initial, **timing: As `UntunedLinearWarmup` has them.
+        learning_rate: A number, or any `LearningRateSchedule` that does not warm up itself.
+        beta_2: The beta_2 of the optimizer.
+        initial: The factor to rise from.
+        **timing: `decay_after_warmup`, `steps_per_update` and `start`, see `WarmupSchedule`.
 
     >>> round(UntunedExponentialWarmup(1.0, beta_2=0.999)(999), 6)
     0.632121
@@ -194,16 +202,18 @@ class UntunedExponentialWarmup(_OfOneWarmup):
 
 @_registered
 class RAdamWarmup(_OfOneWarmup):
-    """RAdam's fixed warmup as a schedule, for an Adam that is not this package's.
+    """RAdam's fixed warmup as a schedule, for an Adam other than this package's. For RAdam, use `tfwarmup.RAdam`.
 
-    A learning rate cannot take momentum steps, so for the first four updates there are three of the paper's four rules:
-    "nothing" (a rate of 0), "constant_adam" (omega_5) and "linear_adam" (a line to omega_5). For RAdam itself use
-    `tfwarmup.RAdam`.
+    A schedule cannot take momentum steps, so three of the paper's four rules for the first four updates are available:
+    "nothing" (a rate of 0), "constant_adam" (omega_5) and "linear_adam" (a line to omega_5).
 
     Args:
-        learning_rate, beta_2, initial, **timing: As `UntunedLinearWarmup` has them.
-        first_steps: One of the three.
-        rho_threshold: Where the first steps end; 5.0 is what torch, optax and tensorflow-addons have.
+        learning_rate: A number, or any `LearningRateSchedule` that does not warm up itself.
+        beta_2: The beta_2 of the optimizer.
+        first_steps: The rule for the first steps: "nothing", "constant_adam" or "linear_adam".
+        rho_threshold: The first steps last while rho_t is at most this. torch, optax and tensorflow-addons use 5.0.
+        initial: The factor to rise from.
+        **timing: `decay_after_warmup`, `steps_per_update` and `start`, see `WarmupSchedule`.
 
     >>> [round(RAdamWarmup(1.0, 0.999, first_steps="linear_adam")(step), 6) for step in (0, 3, 4)]
     [0.003462, 0.013849, 0.017312]

@@ -20,20 +20,20 @@ def warm_up(
     beta_2: float | None = None,
     decay_after_warmup: bool = False,
 ) -> OptimizerT:
-    """Gives an existing optimizer a warmup, in place, and returns it: call it before `compile`.
+    """Adds a warmup to an existing optimizer, in place, and returns the optimizer. Call it before `compile`.
 
-    beta_2, the learning rate (or schedule) and the accumulation steps are read from the optimizer, through a
-    `LossScaleOptimizer` too; each member of a `MultiOptimizer` gets the warmup of its own beta_2.
+    beta_2, the learning rate (or schedule) and the accumulation steps are read from the optimizer, also inside a
+    `LossScaleOptimizer`. Each member of a `MultiOptimizer` gets the warmup for its own beta_2.
 
-    The learning rate becomes a schedule, which Keras does not let callbacks set: with `ReduceLROnPlateau` or
-    `LearningRateScheduler` use `tfwarmup.Adam(rate, warmup=...)`, whose learning rate stays a variable.
+    The learning rate becomes a schedule, which Keras does not let callbacks set. With `ReduceLROnPlateau` or
+    `LearningRateScheduler`, use `tfwarmup.Adam(rate, warmup=...)` instead: its learning rate stays a variable.
 
     Args:
         optimizer: Any Keras optimizer that has made no update yet; for the untuned warmups and "radam", one with a
             second moment, as Adam has it.
         warmup: A name of `tfwarmup.WARMUPS`, an object of `tfwarmup.warmups`, or a function of t.
         period: The warmup period, for "linear" and "exponential" by name.
-        beta_2: For an optimizer of your own: the discount factor of its second moment.
+        beta_2: For your own optimizer class: the discount factor of its second moment.
         decay_after_warmup: Whether a decay in the learning rate waits for the warmup, and counts updates from its end.
 
     >>> import keras
@@ -51,15 +51,17 @@ def warm_up(
 
 
 def restart_warmup(model: Any, warmup: Any = None, *, period: float | None = None, beta_2: float | None = None) -> None:
-    """Starts the warmup of a compiled model again at the next update: for fine-tuning, a new phase, a raised rate.
+    """Restarts the warmup of a compiled model at the next update: for fine-tuning, a new phase or a higher rate.
 
-    The moments of the optimizer stay as they are. A train function that was compiled before sees the new warmup, also
-    in the middle of `fit` (from a callback). In a loop of your own, `tfwarmup.Adam` and `tfwarmup.RAdam` have
-    `optimizer.restart_warmup()`; for another optimizer, trace the step again after `restart_warmup(model)`.
+    The moments of the optimizer are kept. It also works from a callback during `fit`. In your own training loop, call
+    `optimizer.restart_warmup()` of `tfwarmup.Adam` or `tfwarmup.RAdam`; with another optimizer, trace the train step
+    again after `restart_warmup(model)`.
 
     Args:
-        model: A model whose optimizer has a warmup, or gets its first one by this call.
-        warmup, period, beta_2: As `warm_up` has them. `None` is the warmup that the optimizer has.
+        model: A compiled model. If its optimizer has no warmup yet, `warmup` must be given.
+        warmup: See `warm_up`. By default the warmup that the optimizer has.
+        period: See `warm_up`.
+        beta_2: See `warm_up`.
 
     >>> import keras
     >>> model = keras.Sequential([keras.Input((1,)), keras.layers.Dense(1)])
@@ -73,7 +75,7 @@ def restart_warmup(model: Any, warmup: Any = None, *, period: float | None = Non
     """
     if not hasattr(model, "make_train_function") or getattr(model, "optimizer", None) is None:
         raise ValueError(
-            "`restart_warmup` needs a compiled model, since a train function that exists must see the new warmup. "
+            "`restart_warmup` needs a compiled model, since its train function must use the new warmup. "
             f"Received: {checks.shown(model)}"
         )
     if warmup is None and (period is not None or beta_2 is not None):
@@ -88,9 +90,9 @@ def restart_warmup(model: Any, warmup: Any = None, *, period: float | None = Non
 
 
 def warmup_factor(optimizer: Any) -> Any:
-    """omega_t of the update that comes next, of any optimizer; 1 without a warmup.
+    """omega_t of the next update of any optimizer; 1 without a warmup.
 
-    It looks through a `LossScaleOptimizer`, such as `compile` makes under mixed_float16.
+    The optimizer may be wrapped in a `LossScaleOptimizer`, as `compile` does under mixed_float16.
 
     >>> round(float(warmup_factor(Adam(1e-3, warmup="untuned_linear"))), 8)
     0.0005
@@ -166,7 +168,7 @@ def _fitted(rule: Any, optimizer: Any, beta_2: float | None) -> Warmup:
     if own is None and beta_2 is None and rule.beta_2 is None:
         raise ValueError(
             "An untuned warmup follows from the `beta_2` of the optimizer's second moment, as Adam, AdamW, Nadam, Lamb "
-            "and the Adam of Muon have it. For an optimizer of your own, give that number as `beta_2`; without a "
+            "and the Adam of Muon have it. For your own optimizer, pass that number as `beta_2`; without a "
             "second moment, use warmup='linear' or 'exponential' with a `period`. Received: "
             f"optimizer={type(optimizer).__name__}"
         )

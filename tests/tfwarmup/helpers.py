@@ -5,7 +5,11 @@ import numpy as np
 import pytest
 from keras import ops
 
+import tfwarmup
+
 BACKEND = keras.backend.backend()
+# The warmups that are functions of t: all but the one that follows the updates.
+FUNCTIONS_OF_T = tuple(name for name in tfwarmup.WARMUPS if name != "dynamic")
 KERAS = tuple(int(part) for part in keras.__version__.split(".")[:2])
 
 

@@ -3,15 +3,22 @@
 import numpy as np
 
 
-def adam(gradients, theta, alpha=1e-3, beta_1=0.9, beta_2=0.999, epsilon=1e-7, omega=lambda t: 1.0, weight_decay=0.0):
-    """Yields theta after each update; `omega` is the warmup, and multiplies the decoupled weight decay too."""
-    theta, m, v = np.float64(theta), 0.0, 0.0
+def adam(
+    gradients, theta, alpha=1e-3, beta_1=0.9, beta_2=0.999, epsilon=1e-7, omega=lambda t: 1.0, weight_decay=0.0,
+    gradient_init=False, clip_update_rms=False,
+):  # fmt: skip
+    """Yields theta after each update; `omega` is the warmup, and multiplies the decoupled weight decay too.
+
+    GI-Adam begins with v_0 = g_1^2; StableAdamW divides the rate by the RMS of g / sqrt(v_hat), where that is above 1.
+    """
+    theta, m, v = np.float64(theta), 0.0, np.float64(gradients[0]) ** 2 if gradient_init else 0.0
     for t, gradient in enumerate(gradients, start=1):
         gradient = np.float64(gradient)
         m = beta_1 * m + (1 - beta_1) * gradient
         v = beta_2 * v + (1 - beta_2) * gradient**2
         update = (m / (1 - beta_1**t)) / (np.sqrt(v / (1 - beta_2**t)) + epsilon)
-        theta = theta - alpha * omega(t) * (update + weight_decay * theta)
+        excess = max(1.0, np.sqrt(np.mean(gradient**2 / (v / (1 - beta_2**t))))) if clip_update_rms else 1.0
+        theta = theta - alpha / excess * omega(t) * (update + weight_decay * theta)
         yield theta
 
 

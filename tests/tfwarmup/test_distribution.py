@@ -17,6 +17,9 @@ pytestmark = pytest.mark.skipif(BACKEND != "tensorflow", reason="the TensorFlow 
 OPTIMIZERS = {
     "radam": lambda: tfwarmup.RAdam(1e-3),
     "adam": lambda: tfwarmup.Adam(1e-3, warmup="untuned_linear", weight_decay=0.01),
+    "dynamic": lambda: tfwarmup.Adam(1e-2, beta_2=0.8, warmup="dynamic", weight_decay=0.01),
+    "gi_adam": lambda: tfwarmup.Adam(1e-3, gradient_init=True, weight_decay=0.01),
+    "stable_adam": lambda: tfwarmup.Adam(1e-3, beta_2=0.9, clip_update_rms=True, weight_decay=0.01),
     "ablation": lambda: tfwarmup.RAdam(1e-3, beta_2=0.99, first_steps="linear_adam", weight_decay=0.01),
 }
 
@@ -71,6 +74,27 @@ def test_slots_follow_their_variable_to_every_replica(two_replicas):
     moments = [v for v in optimizer.variables if v.path.endswith(("momentum", "velocity"))]
     assert [len(v.value.values) for v in moments] == [2, 2]
     assert {v.dtype for v in moments} == {"float32"}
+
+
+@pytest.mark.parametrize("wrapped", [False, True], ids=["plain", "loss scale"])
+def test_a_dynamic_warmup_has_the_same_state_on_every_replica(wrapped, two_replicas):
+    inner = []
+
+    def make():
+        inner.append(OPTIMIZERS["dynamic"]())
+        return keras.optimizers.LossScaleOptimizer(inner[-1], initial_scale=1.0) if wrapped else inner[-1]
+
+    alone = train(make)
+    with two_replicas.scope():
+        together = train(make)
+    np.testing.assert_allclose(together, alone, rtol=0, atol=5e-7)
+    states = [v for v in inner[1].variables if v.path.endswith(("progress", "update", "done_at"))]
+    assert len(states) == 3
+    for state in states:
+        first, second = (component.numpy() for component in state.value.values)
+        np.testing.assert_array_equal(first, second)
+        assert first.any()
+    assert inner[0].warmup_done_at == inner[1].warmup_done_at < 13
 
 
 CLIPS = [{"clipnorm": 0.01}, {"clipvalue": 0.001}, {"global_clipnorm": 0.01}]
@@ -224,4 +248,4 @@ def test_a_loaded_model_has_to_be_told_again(two_replicas, tmp_path):
         loaded = keras.models.load_model(tmp_path / "model.keras")
     assert not compat.sums_first(loaded.optimizer)
     assert compat.sums_first(tfwarmup.reduce_first(loaded.optimizer))
-    assert "call it again on the `optimizer` of a loaded one" in " ".join(tfwarmup.reduce_first.__doc__.split())
+    assert "call it again on the `optimizer` of a loaded model" in " ".join(tfwarmup.reduce_first.__doc__.split())

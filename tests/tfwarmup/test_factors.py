@@ -77,12 +77,14 @@ def test_threshold_five_means_five_momentum_steps(beta_2):
 
 
 @pytest.mark.parametrize("beta_2", BETAS)
-def test_linear_and_exponential_are_exact(beta_2):
+def test_linear_exponential_and_root_are_exact(beta_2):
     b = mpmath.mpf(beta_2)
     linear = [min(mpmath.mpf(1), (1 - b) / 2 * int(t)) for t in TIMES]
     exponential = [-mpmath.expm1(-(1 - b) * int(t)) for t in TIMES]
+    root = [mpmath.sqrt(1 - b ** int(t)) for t in TIMES]
     t = ops.convert_to_tensor(TIMES)
-    for factor, truth in ((factors.untuned_linear, linear), (factors.untuned_exponential, exponential)):
+    formulas = ((factors.untuned_linear, linear), (factors.untuned_exponential, exponential), (factors.root, root))
+    for factor, truth in formulas:
         assert relative_error(factor(TIMES, beta_2), truth) < 1e-15
         assert relative_error(numpy(factor(t, beta_2)), truth) < 3e-7
 
@@ -100,7 +102,7 @@ def test_first_steps_are_the_three_rules_of_the_ablation():
         np.testing.assert_allclose(factors.radam(t, 0.999, first_steps=rule), expected, rtol=1e-15)
 
 
-@pytest.mark.parametrize("factor", [factors.radam, factors.untuned_linear, factors.untuned_exponential])
+@pytest.mark.parametrize("factor", [factors.radam, factors.untuned_linear, factors.untuned_exponential, factors.root])
 def test_an_answer_is_of_the_kind_of_the_question(factor):
     number = factor(7, 0.99)
     assert type(number) is float

@@ -10,6 +10,7 @@ import tfwarmup
 from tests.tfwarmup import reference
 from tests.tfwarmup.helpers import (
     BACKEND,
+    FUNCTIONS_OF_T,
     drift,
     number,
     numpy,
@@ -19,7 +20,7 @@ from tests.tfwarmup.helpers import (
     trajectory,
     weights,
 )
-from tfwarmup import FIRST_STEPS, WARMUPS, warmups
+from tfwarmup import FIRST_STEPS, warmups
 
 GRADIENTS = random_gradients()
 SHORT = GRADIENTS[:60]
@@ -90,7 +91,7 @@ def test_radam_at_threshold_five_is_torch_radam(weight_decay):
     assert drift(trajectory(tfwarmup.RAdam(1e-3, rho_threshold=4.0, **options), gradients), expected) > 10000
 
 
-@pytest.mark.parametrize("name", WARMUPS)
+@pytest.mark.parametrize("name", FUNCTIONS_OF_T)
 def test_adam_with_a_warmup_is_the_papers(name):
     period = 77.7 if warmups.takes_period(name) else None
     omega = warmups.get(name, period=period).with_beta_2(0.99)
@@ -308,8 +309,8 @@ def test_bad_hyperparameters_are_refused(optimizer, arguments, message):
         (lambda: tfwarmup.Adam(period=100), "Warmup 'none' takes no `period`. Received: period=100"),
         (lambda: tfwarmup.Adam(warmup="untuned_linear", period=10), "'untuned_linear' takes no `period`. Received: "),
         (lambda: tfwarmup.Adam(warmup=warmups.UntunedLinear(0.9)), "must have that of its optimizer, 0.999. Received"),
-        (lambda: tfwarmup.RAdam(warmup="linear"), "`RAdam` has a warmup of its own and takes no `warmup`.* Received"),
-        (lambda: tfwarmup.RAdam(period=10), "`RAdam` has a warmup of its own and takes no `period`.* Received"),
+        (lambda: tfwarmup.RAdam(warmup="linear"), "`RAdam` has its own warmup and takes no `warmup`.* Received"),
+        (lambda: tfwarmup.RAdam(period=10), "`RAdam` has its own warmup and takes no `period`.* Received"),
         (lambda: tfwarmup.Adam(amsgrad=True), "not recognized: {'amsgrad': True}"),
     ],
 )

@@ -20,6 +20,7 @@ def on(backend, *arguments):
     return subprocess.run(command, env=environment, check=True, capture_output=True, text=True, timeout=300).stdout
 
 
+@pytest.mark.slow
 @pytest.mark.skipif(BACKEND != "tensorflow", reason="runs once, from TensorFlow")
 def test_a_run_goes_on_on_every_other_backend(tmp_path):
     paths = {backend: tmp_path / backend for backend in ("tensorflow", *OTHERS)}

@@ -7,8 +7,8 @@ from keras import ops
 from keras.optimizers import schedules
 
 import tfwarmup
-from tests.tfwarmup.helpers import small_data, small_model
-from tfwarmup import WARMUPS, factors, warmups
+from tests.tfwarmup.helpers import FUNCTIONS_OF_T, small_data, small_model
+from tfwarmup import factors, warmups
 
 COSINE = schedules.CosineDecay(1e-2, 1000, alpha=0.1)
 NAMED = {
@@ -17,6 +17,9 @@ NAMED = {
     "untuned_linear": lambda rate, **timing: tfwarmup.UntunedLinearWarmup(rate, beta_2=0.98, **timing),
     "untuned_exponential": lambda rate, **timing: tfwarmup.UntunedExponentialWarmup(rate, beta_2=0.98, **timing),
     "radam": lambda rate, **timing: tfwarmup.RAdamWarmup(rate, beta_2=0.98, **timing),
+    "root": lambda rate, initial=0.0, **timing: tfwarmup.WarmupSchedule(
+        rate, warmups.Root(0.98, initial=initial), **timing
+    ),
 }
 
 
@@ -25,7 +28,7 @@ def named_warmup(name):
 
 
 def test_every_warmup_of_the_table_has_a_schedule():
-    assert {"none", *NAMED} == set(WARMUPS)
+    assert {"none", *NAMED} == set(FUNCTIONS_OF_T)
 
 
 @pytest.mark.parametrize("name", NAMED)

@@ -9,6 +9,7 @@ import pytest
 from keras import ops
 
 import tfwarmup
+from tests.tfwarmup.helpers import FUNCTIONS_OF_T
 from tfwarmup import WARMUPS, effective_warmup_period, factors, warmups
 
 OPTIONS = {"linear": {"period": 2000}, "exponential": {"period": 2000}}
@@ -19,6 +20,7 @@ GOLDEN_PERIODS = {  # at beta_2 = 0.999, or with a period of 2000
     "untuned_linear": 999.5,
     "untuned_exponential": 999.5000833333,
     "radam": 1033.3246785494,
+    "root": 612.9053102753,
 }
 
 
@@ -39,7 +41,7 @@ def test_a_warmup_cannot_be_changed(name):
         made(name).initial = 0.5
 
 
-@pytest.mark.parametrize("name", WARMUPS)
+@pytest.mark.parametrize("name", FUNCTIONS_OF_T)
 def test_effective_period_is_the_golden_one(name):
     expected = pytest.approx(GOLDEN_PERIODS[name], rel=1e-12, abs=1e-12)
     assert made(name).effective_period == expected
@@ -48,7 +50,7 @@ def test_effective_period_is_the_golden_one(name):
     assert effective_warmup_period(name, **arguments) == expected
 
 
-@pytest.mark.parametrize("name", WARMUPS)
+@pytest.mark.parametrize("name", FUNCTIONS_OF_T)
 @pytest.mark.parametrize("beta_2", [0.9, 0.98, 0.9999])
 @pytest.mark.parametrize("initial", [0.0, 0.3])
 def test_effective_period_is_the_sum(name, beta_2, initial):
@@ -64,7 +66,7 @@ def test_effective_period_of_radam_follows_its_first_steps(first_steps):
     assert warmup.effective_period == pytest.approx(np.sum(1 - warmup(np.arange(1.0, 60_000))), rel=1e-11)
 
 
-@pytest.mark.parametrize("name", ["linear", "exponential", "untuned_linear", "untuned_exponential", "radam"])
+@pytest.mark.parametrize("name", ["linear", "exponential", "untuned_linear", "untuned_exponential", "radam", "root"])
 def test_an_initial_factor_is_where_the_warmup_rises_from(name):
     plain, raised = made(name), dataclasses.replace(made(name), initial=0.25)
     t = np.arange(1, 6000)
@@ -97,9 +99,10 @@ def test_only_radam_has_momentum_steps_and_only_if_asked():
 
 
 def test_length_is_when_a_decay_may_begin():
-    lengths = {name: made(name).length for name in WARMUPS}
+    lengths = {name: made(name).length for name in FUNCTIONS_OF_T}
     assert lengths == pytest.approx(
-        {"none": 0, "linear": 2000, "exponential": 4000} | dict.fromkeys(list(WARMUPS)[3:], 2000)
+        {"none": 0, "linear": 2000, "exponential": 4000, "root": 1225.8106205507}
+        | dict.fromkeys(("untuned_linear", "untuned_exponential", "radam"), 2000)
     )
 
 
@@ -147,7 +150,7 @@ def test_a_function_is_not_asked_for_what_is_no_update(t):
 
 def test_a_function_has_no_length_unless_it_is_given():
     assert warmups.Custom(square_root, period=100).length == 100
-    with pytest.raises(ValueError, match="The length of a warmup of your own must be given, as `period`"):
+    with pytest.raises(ValueError, match="The length of a custom warmup must be given as `period`"):
         _ = warmups.Custom(square_root).length
 
 

@@ -9,6 +9,9 @@ from tests.tfwarmup.helpers import random_gradients, trajectory
 OPTIMIZERS = {
     "radam": lambda: tfwarmup.RAdam(1e-3, weight_decay=0.01),
     "adam": lambda: tfwarmup.Adam(1e-3, warmup="untuned_exponential"),
+    "dynamic": lambda: tfwarmup.Adam(1e-3, beta_2=0.98, warmup="dynamic"),
+    "gi_adam": lambda: tfwarmup.Adam(1e-3, beta_2=0.98, gradient_init=True),
+    "stable_adam": lambda: tfwarmup.Adam(1e-3, beta_2=0.98, clip_update_rms=True),
     "exact_betas": lambda: tfwarmup.RAdam(1e-3, beta_2=0.99999),
 }
 

@@ -1,6 +1,7 @@
-"""What a new user does after `pip install tfwarmup`: run by tests/wheel/try in an environment with nothing else."""
+"""What a new user does after `pip install .`: run by tests/wheel/try in an environment with nothing else."""
 
 import importlib.metadata
+import importlib.util
 import pathlib
 import sys
 
@@ -13,6 +14,7 @@ import tfwarmup
 def check_installation():
     assert pathlib.Path(tfwarmup.__file__).is_relative_to(sys.prefix), tfwarmup.__file__
     assert (pathlib.Path(tfwarmup.__file__).parent / "py.typed").exists()
+    assert importlib.util.find_spec("trainers") is None  # a user may have a package of that name
     assert tfwarmup.__version__ == importlib.metadata.version("tfwarmup")
     required = [line for line in importlib.metadata.requires("tfwarmup") if "extra ==" not in line]
     assert sorted(required) == ["keras!=3.0.*,!=3.1.*,!=3.2.*,<4,>=2.15", "numpy"], required

@@ -179,6 +179,11 @@ def update_formula(optimizer: Any) -> Formula:
             "Update magnitudes need an optimizer whose update is that of Adam, AdamW or Nadam of Keras, or of "
             f"`tfwarmup.Adam` or `tfwarmup.RAdam`. Received: optimizer={type(optimizer).__name__}"
         )
+    if getattr(optimizer, "clip_update_rms", False):
+        raise ValueError(
+            "Update magnitudes need an optimizer whose update follows from its moments: `clip_update_rms` also "
+            f"divides it by a number that is not stored. Received: {optimizer!r}"
+        )
     return _FORMULAS[owner]
 
 
@@ -189,7 +194,7 @@ def needs_gradient(optimizer: Any) -> bool:
 
 def _paper_adam_update(optimizer: Any, t: int, m: Any, v: Any, _: Any) -> Any:
     """`tfwarmup.Adam` and `tfwarmup.RAdam`: the formula that they have from the same place."""
-    numbers = optimizer.update_numbers(1.0, t, _warmup_start(optimizer))
+    numbers = optimizer.update_numbers(1.0, t, _warmup_start(optimizer), optimizer.applied_factor)
     return m * float(numbers.rate) / (np.sqrt(v) + float(numbers.epsilon))
 
 
@@ -251,6 +256,8 @@ def _own_factor(optimizer: Any, t: int) -> float:
     """The warmup factor of update t that the optimizer itself multiplied by; 0 for a momentum step."""
     if not isinstance(optimizer, Adam):
         return 1.0
+    if optimizer.applied_factor is not None:
+        return float(optimizer.applied_factor)
     return 0.0 if _is_momentum(optimizer, t) else float(optimizer.warmup(t - _warmup_start(optimizer)))
 
 

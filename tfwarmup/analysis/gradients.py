@@ -44,7 +44,7 @@ def check_batches(batches: Any, batch_size: int | None) -> None:
     elif isinstance(batches, Iterator):
         raise ValueError(
             "`batches` must be something that can be started again: a list, a dataset, or the generator function "
-            f"itself. Received: {type(batches).__name__}, which ends for ever"
+            f"itself. Received: {type(batches).__name__}, which can be read only once"
         )
 
 

@@ -1,12 +1,13 @@
-"""Keras callbacks that look at training without touching it: rates, updates, moments, gradients.
+"""Keras callbacks that observe training without changing it: rates, updates, moments, gradients.
 
     from tfwarmup import probes
 
     model.fit(x, y, callbacks=[*probes.all_probes(), keras.callbacks.CSVLogger("log.csv")])
 
-What a probe measures after update t goes to `logs`, and from there to `History`, `CSVLogger` and `TensorBoard`; list
-the probes before those. `probe.history` has every measurement of the last `fit`, with its t. The weights are the same
-to the bit with and without probes.
+What a probe measures after update t is added to `logs`, and so reaches `History`, `CSVLogger` and `TensorBoard`; list
+the probes before those. The logs of an epoch contain the newest measurement, which may come from an earlier epoch, and
+its t (`rate_t`, `update_t`, `moment_t`, `gradient_cv_t`). `probe.history` contains every measurement of the last `fit`,
+with its t. The weights are bit-identical with and without probes.
 """
 
 import itertools
@@ -57,7 +58,7 @@ __all__ = [
 
 
 def due_after(t: int, every: int | str) -> int:
-    """The next update that is measured: the first, then multiples of `every`, or ten a decade if it is "log".
+    """The next update that is measured: the first, then multiples of `every`, or ten per decade if it is "log".
 
     >>> due_after(0, 100), due_after(1, 100), due_after(100, 100), due_after(8, "log"), due_after(1000, "log")
     (1, 100, 200, 10, 1259)
@@ -71,22 +72,26 @@ def due_after(t: int, every: int | str) -> int:
 
 
 class Probe(keras.callbacks.Callback):
-    """What all probes do: measure after the updates that are due, and write it to `logs` and to `history`.
+    """The base class: measures after the updates that are due, and adds the values to `logs` and to `history`.
 
     A batch without an update (skipped by a `LossScaleOptimizer`, or one whose gradient is only accumulated) is not
     measured. With `steps_per_execution` the last update of an execution is measured if any of them was due.
 
     Args:
-        names: Of the values, as `logs` shows them.
-        every: Measure the first update and every so many, or "log": about ten a decade, 1, 2, 3, ..., 10, 13, 16, ...
+        names: The names of the values in `logs`.
+        every: Measure the first update and then every `every` updates. "log": about ten per decade, 1, 2, 3, ..., 10,
+            13, 16, ...
+        t_name: The name, in the logs of an epoch, of the update that was measured last. By default the first of
+            `names` with "_t".
 
     Attributes:
-        history: A dictionary of lists: "t", and each value at those updates. It starts anew with each `fit`.
+        history: A dictionary of lists: "t", and each value at those updates. Each `fit` resets it.
     """
 
-    def __init__(self, names: tuple[str, ...], every: int | str = 1) -> None:
+    def __init__(self, names: tuple[str, ...], every: int | str = 1, t_name: str | None = None) -> None:
         super().__init__()
         self.names = names
+        self.t_name = t_name or f"{names[0]}_t"
         self.every = _checked_every(every)
         self.history: dict[str, list[float]] = {}
 
@@ -107,7 +112,7 @@ class Probe(keras.callbacks.Callback):
         model = self.model
         self.check(model)
         self.history = {"t": [], **{name: [] for name in self.names}}
-        self._latest = dict.fromkeys(self.names, math.nan)
+        self._latest = dict.fromkeys((*self.names, self.t_name), math.nan)
         self._thread = threading.get_ident()
         self._steps = model.steps_per_execution
         self._updates_at_most = updates_made(model.optimizer)
@@ -129,11 +134,12 @@ class Probe(keras.callbacks.Callback):
             return
         self._due = due_after(t, self.every)
         self._prepare_once(model)
-        self._latest = self.measure(model, t)
-        for name, value in {"t": t, **self._latest}.items():
+        values = self.measure(model, t)
+        self._latest = {**values, self.t_name: t}
+        for name, value in {"t": t, **values}.items():
             self.history[name].append(value)
         if logs is not None:
-            logs.update(self._latest)
+            logs.update(values)
 
     def on_epoch_end(self, epoch: int, logs: dict[str, Any] | None = None) -> None:
         # NaN before the first measurement: `CSVLogger` takes its columns from the first epoch.
@@ -148,8 +154,8 @@ class Probe(keras.callbacks.Callback):
     def _check_thread(self) -> None:
         if threading.get_ident() != self._thread:
             raise RuntimeError(
-                "`callbacks` must be a list, callbacks=[probe]: Keras calls a bare callback from another thread, while "
-                f"training goes on. Received: callbacks={type(self).__name__}"
+                "`callbacks` must be a list, callbacks=[probe]: Keras calls a bare callback from another thread while "
+                f"training continues. Received: callbacks={type(self).__name__}"
             )
 
 
@@ -159,11 +165,11 @@ class RateProbe(Probe):
     For any Keras optimizer with one learning rate.
 
     Args:
-        every: As `Probe` has it.
+        every: See `Probe`.
     """
 
     def __init__(self, *, every: int | str = 1) -> None:
-        super().__init__(("learning_rate_applied", "warmup_factor"), every)
+        super().__init__(("learning_rate_applied", "warmup_factor"), every, "rate_t")
 
     def check(self, model: Any) -> None:
         applied_rate(model.optimizer)
@@ -183,13 +189,13 @@ class UpdateProbe(Probe):
     `tfwarmup.Adam` and `tfwarmup.RAdam`.
 
     Args:
-        every: As `Probe` has it.
-        sample: How many parameters of each weight matrix. `None` is 500, or all of a smaller matrix.
-        seed: Of the choice of parameters: probes with the same seed look at the same ones.
+        every: See `Probe`.
+        sample: How many parameters of each weight matrix to measure. By default 500, or all of a smaller matrix.
+        seed: Seed of the choice of parameters. Probes with the same seed measure the same parameters.
     """
 
     def __init__(self, *, every: int | str = 1, sample: int | None = None, seed: int = 0) -> None:
-        super().__init__(_quantile_names("update"), every)
+        super().__init__(_quantile_names("update"), every, "update_t")
         self.moments = SampledMoments(sample, seed)
 
     def check(self, model: Any) -> None:
@@ -197,7 +203,7 @@ class UpdateProbe(Probe):
         self._needs_gradient = needs_gradient(model.optimizer)
         if self._needs_gradient and model.steps_per_execution > 1:
             raise ValueError(
-                "The update of Nadam contains the gradient, which only the moments before and after it tell: "
+                "The update of Nadam contains the gradient, which follows only from the moments before and after it: "
                 f"`steps_per_execution` must be 1. Received: steps_per_execution={model.steps_per_execution}"
             )
 
@@ -222,11 +228,13 @@ class MomentProbe(Probe):
     For Adam, AdamW, Nadam and Lamb of Keras, for `tfwarmup.Adam` and `tfwarmup.RAdam`.
 
     Args:
-        every, sample, seed: As `UpdateProbe` has them.
+        every: See `Probe`.
+        sample: See `UpdateProbe`.
+        seed: See `UpdateProbe`.
     """
 
     def __init__(self, *, every: int | str = 1, sample: int | None = None, seed: int = 0) -> None:
-        super().__init__(("moment_correlation",), every)
+        super().__init__(("moment_correlation",), every, "moment_t")
         self.moments = SampledMoments(sample, seed)
 
     def check(self, model: Any) -> None:
@@ -243,19 +251,21 @@ class MomentProbe(Probe):
 class GradientProbe(Probe):
     """Quantiles of the gradients' coefficient of variation over a sample: `gradient_cv_q05`, ..., `gradient_cv_q95`.
 
-    k batches are taken, and k backward passes made at the weights after update t: for each parameter, the standard
-    deviation of its k gradients over the absolute value of their mean. Parameters whose gradients are all zero are left
-    out; so are batches whose gradients overflow, as a `LossScaleOptimizer` would. For any optimizer. State that is not
-    in Keras variables (a wrapped torch module's) is not protected from the passes.
+    After update t, the gradients of k batches are computed. The coefficient of variation of a parameter is the standard
+    deviation of its k gradients divided by the absolute value of their mean. Parameters whose gradients are all zero
+    are excluded, and so are batches whose gradients overflow. Works with any optimizer. State outside Keras variables,
+    such as that of a wrapped torch module, may change.
 
     Args:
-        batches: Where fresh batches `(x, y)` or `(x, y, sample_weight)` come from: arrays with a `batch_size`, whose
-            rows are drawn at random; a `tf.data.Dataset`, a `PyDataset` or another iterable that can be started again;
-            or a function that returns one. Not the shuffled dataset that `fit` gets, whose order would change, nor one
-            that draws from the random generators of training, as a torch `DataLoader` does.
-        k: How many batches.
-        batch_size: For arrays.
-        every, sample, seed: As `UpdateProbe` has them.
+        batches: The source of batches `(x, y)` or `(x, y, sample_weight)`: arrays with a `batch_size`, whose rows are
+            drawn at random; a `tf.data.Dataset`, a `PyDataset` or another iterable that can be started again; or a
+            function that returns one. Do not use the shuffled dataset of `fit`, whose order would change, or one that
+            uses the random generators of training, as a torch `DataLoader` does.
+        k: The number of batches.
+        batch_size: The batch size, for arrays.
+        every: See `Probe`.
+        sample: See `UpdateProbe`.
+        seed: See `UpdateProbe`.
     """
 
     def __init__(
@@ -268,7 +278,7 @@ class GradientProbe(Probe):
         sample: int | None = None,
         seed: int = 0,
     ) -> None:
-        super().__init__(_quantile_names("gradient_cv"), every)
+        super().__init__(_quantile_names("gradient_cv"), every, "gradient_cv_t")
         check_batches(batches, batch_size)
         self.batches = batches
         self.batch_size = batch_size

@@ -52,7 +52,7 @@ def simulate_updates(
     """Runs Adam on independent normal gradients of mean zero and returns how large its updates are.
 
     Args:
-        parameters: How many parameters, each with gradients of its own.
+        parameters: The number of parameters, each with its own gradients.
         iterations: How many updates.
         variance: Of the gradients. With epsilon = 0, Adam's updates do not depend on it (momentum steps do).
         beta_1: The discount of the first moment, in [0, 1).

@@ -42,7 +42,8 @@ def plain_step(optimizer: Any, variable: Any, m: Any, v: Any, gradient: Any, bet
     """The update in `keras.ops`, computed in the precision of the moments."""
     gradient = ops.cast(gradient, m.dtype)
     optimizer.assign_add(m, (gradient - m) * (1 - betas.first))
-    optimizer.assign_add(v, (ops.square(gradient) - v) * (1 - betas.second))
+    # beta_2 is a tensor where v_0 = g_1^2.
+    optimizer.assign_add(v, (ops.square(gradient) - v) * ops.cast(1 - betas.second, m.dtype))
     rate, epsilon = ops.cast(scalars.rate, m.dtype), ops.cast(scalars.epsilon, m.dtype)
     value = ops.cast(variable, m.dtype)
     if scalars.decay is not None:

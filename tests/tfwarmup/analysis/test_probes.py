@@ -296,12 +296,27 @@ def test_logs_reach_history_and_csv_logger(tmp_path):
             assert [float(row[name]) for row in rows] == pytest.approx(probe.history[name])
 
 
+def test_epochs_tell_which_update_their_values_were_measured_at(tmp_path):
+    watching = probes.all_probes(small_data(), 2, batch_size=8, every="log")
+    model = small_model(tfwarmup.RAdam(RATE))
+    logger = keras.callbacks.CSVLogger(tmp_path / "log.csv")
+    history = model.fit(*small_data(40), batch_size=8, epochs=5, callbacks=[*watching, logger], verbose=0).history
+    rows = list(csv.DictReader((tmp_path / "log.csv").read_text().splitlines()))
+    for probe, name in zip(watching, ("rate_t", "update_t", "moment_t", "gradient_cv_t"), strict=True):
+        assert history[name] == [5, 10, 13, 20, 25]  # epochs end at 5, 10, 15, ...; 13, 16, 20 and 25 are measured
+        assert [int(row[name]) for row in rows] == history[name]
+        for value in probe.names:
+            measured = dict(zip(probe.history["t"], probe.history[value], strict=True))
+            assert history[value] == [measured[t] for t in history[name]]
+
+
 def test_epochs_before_the_first_measurement_log_nan():
     model = small_model(tfwarmup.Adam(RATE), **QUICK)
     model.optimizer.iterations.assign(3)
     probe = probes.MomentProbe(every=8)
     history = model.fit(*small_data(24), batch_size=8, epochs=2, callbacks=[probe], verbose=0).history
     np.testing.assert_array_equal(np.isnan(history["moment_correlation"]), [True, False])
+    np.testing.assert_array_equal(history["moment_t"], [math.nan, 8])
 
 
 @pytest.mark.skipif(BACKEND != "tensorflow", reason="Keras' TensorBoard callback needs TensorFlow")

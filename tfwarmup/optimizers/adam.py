@@ -1,8 +1,8 @@
-"""Adam as the paper writes it, and RAdam as the paper reads it: momentum steps, then Adam with a fixed warmup."""
+"""Adam as the paper writes it, with a warmup inside."""
 
 import contextlib
 from collections.abc import Iterator, Sequence
-from typing import Any
+from typing import Any, NamedTuple
 
 import keras
 from keras.optimizers.schedules import LearningRateSchedule
@@ -10,16 +10,21 @@ from keras.optimizers.schedules import LearningRateSchedule
 from tfwarmup import checks, compat, formula, warmups
 from tfwarmup.compat import Optimizer, ops
 from tfwarmup.distribution import let_replicas_agree, summed_over_replicas
-from tfwarmup.schedules import (
-    checked_decay,
-    checked_rate,
-    deserialized,
-    refuse_second_warmup,
-    updates_after,
-    warmup_schedules,
-)
-from tfwarmup.steps import Scalars, dense, not_compiled, on_host, rounded_betas, step, step_together
+from tfwarmup.optimizers.arguments import check_new_warmup, check_schedules, checked_gradient_init, checked_options
+from tfwarmup.optimizers.watching import UpdateWatch
+from tfwarmup.schedules import checked_decay, checked_rate, deserialized, updates_after
+from tfwarmup.steps import Betas, Scalars, dense, not_compiled, on_host, rounded_betas, step, step_together
+from tfwarmup.steps.clipping import slowed, update_excess
 from tfwarmup.warmups import Warmup
+from tfwarmup.warmups.dynamic import Reached
+
+
+class _Numbers(NamedTuple):
+    """What an update needs that is the same for every variable."""
+
+    scalars: Scalars
+    betas: Betas
+    unbiased: Any  # 1 - beta_2^t, for those that clip
 
 
 @keras.saving.register_keras_serializable("tfwarmup")
@@ -47,8 +52,12 @@ class Adam(Optimizer):
         period: The warmup period, for "linear" and "exponential" by name.
         decay_after_warmup: Whether a schedule in `learning_rate` waits for the warmup: it is then called with the
             number of updates since the warmup's end.
+        gradient_init: Whether v_0 is g_1^2 instead of 0, with the bias correction kept (GI-Adam). The first update is
+            then sqrt(1 - beta_2) alpha for every parameter, and the effect is about that of warmup "root".
+        clip_update_rms: Whether the rate of each variable is divided by max(1, RMS(g_t / sqrt(v_t / (1 - beta_2^t)))),
+            its weight decay included (StableAdamW): gradients that are larger than usual are held back.
         name: The optimizer's name.
-        **kwargs: What every Keras optimizer takes: `weight_decay` (here a schedule too), `clipnorm`, `clipvalue`,
+        **kwargs: Arguments of every Keras optimizer: `weight_decay` (also a schedule), `clipnorm`, `clipvalue`,
             `global_clipnorm`, `use_ema`, `ema_momentum`, `ema_overwrite_frequency`, `loss_scale_factor`,
             `gradient_accumulation_steps`.
 
@@ -57,7 +66,9 @@ class Adam(Optimizer):
     (0.0005, 0.001)
 
     Reference:
-        [Ma and Yarats, 2021](https://arxiv.org/abs/1910.04209)
+        [Ma and Yarats, 2021](https://arxiv.org/abs/1910.04209);
+        GI-Adam: [Kalra and Barkeshli, 2024](https://arxiv.org/abs/2406.09405);
+        StableAdamW: [Wortsman et al., 2023](https://arxiv.org/abs/2304.13013)
     """
 
     def __init__(
@@ -70,14 +81,16 @@ class Adam(Optimizer):
         warmup: Any = None,
         period: float | None = None,
         decay_after_warmup: bool = False,
+        gradient_init: bool = False,
+        clip_update_rms: bool = False,
         name: str | None = None,
         **kwargs: Any,
     ) -> None:
         rate, beta_2 = checked_rate(learning_rate), checks.beta_2(beta_2)
         rule = warmups.get("none" if warmup is None else warmup, period=period).with_beta_2(beta_2)
         decay_waits = checked_decay(decay_after_warmup, rate, rule)
-        _check_schedules(rate, rule, beta_2)
-        super().__init__(learning_rate=rate, name=name, **_checked_options(kwargs))
+        check_schedules(rate, rule, beta_2)
+        super().__init__(learning_rate=rate, name=name, **checked_options(kwargs))
         self.beta_1 = checks.beta_1(beta_1)
         self.beta_2 = beta_2
         self.epsilon = checks.not_negative("epsilon", epsilon)
@@ -86,8 +99,11 @@ class Adam(Optimizer):
         # How many updates had been made when the warmup began. A variable, so that a train function which was compiled
         # before a restart sees it, and so that it is saved.
         self.warmup_start = self.add_variable(shape=(), initializer="zeros", dtype="int", name="warmup_start")
-        self._betas = rounded_betas(self.beta_1, beta_2)
+        self._betas = betas = rounded_betas(self.beta_1, beta_2)
+        self.gradient_init = checked_gradient_init(gradient_init, beta_2, betas)
+        self.clip_update_rms = checks.flag("clip_update_rms", clip_update_rms)
         self._moments_being_added = False
+        self._watch: UpdateWatch | None = None
 
     def build(self, variables: Sequence[Any]) -> None:
         """Makes the two moments of every variable, in float32 for variables of half precision."""
@@ -97,6 +113,8 @@ class Adam(Optimizer):
         super().build(variables)
         with self._adding_moments():
             self._momentums, self._velocities = self.add_slots(variables, ["momentum", "velocity"])
+        if isinstance(self.warmup, warmups.Dynamic):
+            self._watch = UpdateWatch(self, self.warmup)
 
     def add_variable(self, shape: Any, initializer: Any = "zeros", dtype: Any = None, **kwargs: Any) -> Any:
         # In float16 the second moment of a gradient below 2e-4 is zero, and in bfloat16 it cannot change by 0.1 %.
@@ -118,7 +136,19 @@ class Adam(Optimizer):
     @property
     def warmup_factor(self) -> Any:
         """omega_t of the update that comes next."""
-        return self.warmup(self._update_of_warmup)
+        if not isinstance(self.warmup, warmups.Dynamic):
+            return self.warmup(self._update_of_warmup)
+        return self.warmup.first_factor if self._watch is None else self._watch.factor
+
+    @property
+    def warmup_done_at(self) -> int | None:
+        """The first update that a dynamic warmup left at the full rate; `None` before that, and for other warmups."""
+        return None if self._watch is None else self._watch.done_at_number()
+
+    @property
+    def applied_factor(self) -> float | None:
+        """omega_t of the last update of a dynamic warmup, which no formula of t tells; `None` for other warmups."""
+        return None if self._watch is None else float(ops.convert_to_numpy(self._watch.applied_factor))
 
     def restart_warmup(self, warmup: Warmup | None = None) -> None:
         """Starts the warmup again at the next update; the moments stay as they are.
@@ -127,9 +157,12 @@ class Adam(Optimizer):
         one the optimizer has needs `tfwarmup.restart_warmup(model, warmup)`, which compiles again.
         """
         if warmup is not None:
+            check_new_warmup(self.warmup, warmup)
             self.warmup = warmup
         if isinstance(self.warmup, warmups.NoWarmup):
             raise ValueError(f"`restart_warmup` needs an optimizer with a warmup. Received: {self!r}")
+        if self._watch is not None:
+            self._watch.restart()
         self.warmup_start.assign(compat.next_update(self) - 1)
 
     def apply(self, grads: Sequence[Any], trainable_variables: Sequence[Any] | None = None) -> None:
@@ -141,11 +174,15 @@ class Adam(Optimizer):
         super().apply(summed_over_replicas([*full, *grads[len(full) :]]), trainable_variables)
 
     def update_step(self, gradient: Any, variable: Any, learning_rate: Any) -> None:
-        scalars = learning_rate if isinstance(learning_rate, Scalars) else self._next_scalars(learning_rate)
+        numbers = learning_rate if isinstance(learning_rate, _Numbers) else self._next_numbers(learning_rate)
+        scalars, betas = numbers.scalars, numbers.betas
         if not self.uses_weight_decay(variable):
             scalars = scalars._replace(decay=None)
         index = compat.variable_index(self, variable)
-        step(self, variable, self._momentums[index], self._velocities[index], gradient, self._betas, scalars)
+        m, v = self._momentums[index], self._velocities[index]
+        if self.clip_update_rms:
+            scalars = slowed(scalars, update_excess(gradient, v, betas, numbers.unbiased, scalars.epsilon))
+        step(self, variable, m, v, gradient, betas, scalars)
 
     def get_config(self) -> dict[str, Any]:
         config = {
@@ -155,6 +192,8 @@ class Adam(Optimizer):
             "epsilon": self.epsilon,
             "warmup": keras.saving.serialize_keras_object(self.warmup),
             "decay_after_warmup": self.decay_after_warmup,
+            "gradient_init": self.gradient_init,
+            "clip_update_rms": self.clip_update_rms,
         }
         if isinstance(self.weight_decay, LearningRateSchedule):
             config["weight_decay"] = keras.saving.serialize_keras_object(self.weight_decay)
@@ -170,17 +209,18 @@ class Adam(Optimizer):
         shown = ", ".join(f"{name}={value}" for name, value in options.items())
         return f"{type(self).__name__}({shown}, epsilon={self.epsilon}, warmup={self.warmup!r})"
 
-    def scalars(self, learning_rate: Any, t: Any, warmup_start: Any = 0) -> Scalars:
+    def scalars(self, learning_rate: Any, t: Any, warmup_start: Any = 0, factor: Any = None) -> Scalars:
         """What update t needs besides variables, moments and gradients: floats, or float32 tensors if t is one."""
-        numbers = self.update_numbers(learning_rate, t, warmup_start)
+        numbers = self.update_numbers(learning_rate, t, warmup_start, factor)
         scalars = Scalars(numbers.rate, numbers.epsilon, self._decay(learning_rate, numbers.warmed))
         if isinstance(t, float):
             return Scalars(*(None if number is None else float(number) for number in scalars))
         return scalars
 
-    def update_numbers(self, alpha: Any, t: Any, warmup_start: Any = 0) -> formula.Update:
-        """The paper's formula with this optimizer's hyperparameters."""
-        return formula.update(alpha, t, self.warmup, self._betas.first, self._betas.second, self.epsilon, warmup_start)
+    def update_numbers(self, alpha: Any, t: Any, warmup_start: Any = 0, factor: Any = None) -> formula.Update:
+        """The paper's formula with this optimizer's hyperparameters; `factor` is omega_t of a dynamic warmup."""
+        rule = self.warmup if factor is None else Reached(factor)
+        return formula.update(alpha, t, rule, self._betas.first, self._betas.second, self.epsilon, warmup_start)
 
     def rate_at(self, t: int) -> Any:
         """alpha of update t = 1, 2, 3, ..., without the warmup factor."""
@@ -197,10 +237,25 @@ class Adam(Optimizer):
         return compat.next_update(self) - ops.convert_to_tensor(self.warmup_start)
 
     def _next_scalars(self, learning_rate: Any) -> Scalars:
-        numbers = (learning_rate, compat.next_update(self), self.warmup_start)
+        numbers = [learning_rate, compat.next_update(self), self.warmup_start]
+        if self._watch is not None:
+            numbers.append(self._watch.factor)
         if on_host is not None:
             return self.scalars(*on_host(*numbers))
         return self.scalars(*(ops.cast(number, "float32") for number in numbers))
+
+    def _next_numbers(self, learning_rate: Any) -> _Numbers:
+        scalars = self._next_scalars(learning_rate)
+        if not (self.gradient_init or self.clip_update_rms):
+            return _Numbers(scalars, self._betas, None)
+        t: Any = compat.next_update(self)
+        t = ops.cast(t, "float32") if on_host is None else on_host(t)[0]
+        betas = self._betas
+        if self.gradient_init:
+            # At the first update v_1 = g_1^2, whatever beta_2: as if there were no memory.
+            remembers = t > 1 if on_host is not None else ops.cast(t > 1, "float32")
+            betas = betas._replace(second=betas.second * remembers)
+        return _Numbers(scalars, betas, formula.one_minus_power(self._betas.second, t))
 
     def _decay(self, alpha: Any, warmed: Any) -> Any:
         """What weight decay takes of a variable: warmed up, as it is when the warmup comes as a schedule."""
@@ -214,17 +269,23 @@ class Adam(Optimizer):
 
     @not_compiled
     def update_variables(self, grads: Any, variables: Any, learning_rate: Any) -> None:
-        scalars = self._next_scalars(learning_rate)
-        if step_together is None:
-            # The scalars of an update are the same for every variable: computed once, they travel as the learning rate.
-            super().update_variables(grads, variables, scalars)
+        numbers = self._next_numbers(learning_rate)
+        self._update_all(grads, variables, numbers)
+        if self._watch is not None:
+            places = (compat.variable_index(self, variable) for variable in variables)
+            self._watch.observe(dict(zip(places, grads, strict=True)))
+
+    def _update_all(self, grads: Any, variables: Any, numbers: _Numbers) -> None:
+        if step_together is None or self.clip_update_rms:
+            # The numbers of an update are the same for every variable: computed once, they travel as the learning rate.
+            super().update_variables(grads, variables, numbers)
             return
         places = [compat.variable_index(self, variable) for variable in variables]
         momentums, velocities = (
             [moments[place] for place in places] for moments in (self._momentums, self._velocities)
         )
         are_decayed = [self.uses_weight_decay(variable) for variable in variables]
-        step_together(variables, momentums, velocities, grads, are_decayed, self._betas, scalars)
+        step_together(variables, momentums, velocities, grads, are_decayed, numbers.betas, numbers.scalars)
 
     @contextlib.contextmanager
     def _adding_moments(self) -> Iterator[None]:
@@ -233,90 +294,3 @@ class Adam(Optimizer):
             yield
         finally:
             self._moments_being_added = False
-
-
-@keras.saving.register_keras_serializable("tfwarmup")
-class RAdam(Adam):
-    """RAdam, decomposed: `Adam` with RAdam's omega_t as its warmup, and other first steps.
-
-    While rho_t <= rho_threshold, which at the paper's 4 means t <= 4, `first_steps` says what is done: "momentum" is
-    RAdam itself (theta_t = theta_{t-1} - alpha m_t / (1 - beta_1^t)), the others are the paper's ablation: "nothing",
-    "constant_adam" (Adam at omega_5), "linear_adam" (Adam, warmed up linearly to omega_5).
-
-    Weight decay is decoupled and at the full rate, alpha * weight_decay * theta, as in the other implementations of
-    RAdam.
-
-    Args:
-        learning_rate, beta_1, beta_2, epsilon, name, **kwargs: As `Adam` has them; beta_2 > 0.6, since below that rho_t
-            never exceeds 4.
-        first_steps: "momentum", "nothing", "constant_adam" or "linear_adam".
-        rho_threshold: Where the momentum phase ends. 5.0 gives the five momentum steps of torch, optax and
-            tensorflow-addons.
-
-    >>> [round(float(RAdam(first_steps=rule).warmup_factor), 6) for rule in ("momentum", "constant_adam")]
-    [0.0, 0.017312]
-
-    Reference:
-        [Liu et al., 2019](https://arxiv.org/abs/1908.03265),
-        [Ma and Yarats, 2021](https://arxiv.org/abs/1910.04209)
-    """
-
-    warmup: warmups.Rectified
-
-    def __init__(
-        self,
-        learning_rate: float | LearningRateSchedule = 0.001,
-        beta_1: float = 0.9,
-        beta_2: float = 0.999,
-        epsilon: float = 1e-7,
-        *,
-        first_steps: str = "momentum",
-        rho_threshold: float = 4.0,
-        name: str | None = None,
-        **kwargs: Any,
-    ) -> None:
-        for option in ("warmup", "period"):
-            if kwargs.get(option) is not None:
-                raise ValueError(
-                    f"`RAdam` has a warmup of its own and takes no `{option}`: two would multiply. For another warmup "
-                    f"use `tfwarmup.Adam`. Received: {option}={checks.shown(kwargs[option])}"
-                )
-        warmup = warmups.Rectified(checks.beta_2(beta_2), first_steps, rho_threshold)
-        super().__init__(learning_rate, beta_1, beta_2, epsilon, warmup=warmup, name=name, **kwargs)
-
-    @property
-    def first_steps(self) -> str:
-        return self.warmup.first_steps
-
-    @property
-    def rho_threshold(self) -> float:
-        return self.warmup.rho_threshold
-
-    def get_config(self) -> dict[str, Any]:
-        config = {**super().get_config(), "first_steps": self.first_steps, "rho_threshold": self.rho_threshold}
-        del config["warmup"]
-        return config
-
-    def _decay(self, alpha: Any, warmed: Any) -> Any:
-        return super()._decay(alpha, alpha)
-
-
-def _checked_options(options: dict[str, Any]) -> dict[str, Any]:
-    """What every Keras optimizer takes, where Keras itself would take anything."""
-    decay = options.get("weight_decay")
-    if decay is not None and not isinstance(decay, LearningRateSchedule):
-        options = {**options, "weight_decay": checks.not_negative("weight_decay", decay)}
-    for name in ("clipnorm", "clipvalue", "global_clipnorm", "loss_scale_factor"):
-        if options.get(name) is not None:
-            options = {**options, name: checks.positive(name, options[name])}
-    if options.get("gradient_accumulation_steps") is not None:
-        checks.integer("gradient_accumulation_steps", options["gradient_accumulation_steps"], least=2)
-    return options
-
-
-def _check_schedules(rate: Any, warmup: Warmup, beta_2: float) -> None:
-    """Refuses a second warmup, and a schedule that follows from another beta_2 than this optimizer's."""
-    if not isinstance(warmup, warmups.NoWarmup):
-        refuse_second_warmup(rate)
-    for schedule in warmup_schedules(rate):
-        schedule.warmup.with_beta_2(beta_2)

@@ -1,0 +1,154 @@
+"""What a `WarmupCheck` measures and says."""
+
+import keras
+import numpy as np
+import pytest
+
+import tfwarmup
+from tests.tfwarmup.helpers import BACKEND, small_data, small_model, weights
+from tfwarmup.analysis.warmup_report import WarmupReport
+
+QUICK = {"run_eagerly": BACKEND == "tensorflow"}
+
+
+def checked(optimizer, epochs=3, **options):
+    model, check = small_model(optimizer, **QUICK), tfwarmup.WarmupCheck(**options)
+    model.fit(*small_data(), batch_size=16, epochs=epochs, shuffle=False, verbose=0, callbacks=[check])
+    return model, check
+
+
+def gradients_of(model, x, y):
+    """The gradients of the squared error of a model with one hidden layer, in numpy."""
+    hidden_kernel, hidden_bias, kernel, bias = (w.astype("float64") for w in model.get_weights())
+    hidden = np.tanh(x @ hidden_kernel + hidden_bias)
+    error = 2 * (hidden @ kernel + bias - y) / len(x)
+    inner = (error @ kernel.T) * (1 - hidden**2)
+    return [x.T @ inner, hidden.T @ error]
+
+
+def test_values_of_the_first_update_are_known():
+    model = small_model(tfwarmup.Adam(1e-2, warmup="untuned_linear", beta_2=0.9, epsilon=0.0), **QUICK)
+    x, y = small_data(16)
+    gradients = np.concatenate([np.ravel(g) for g in gradients_of(model, x, y)])
+    loss = model.evaluate(x, y, verbose=0)
+    check = tfwarmup.WarmupCheck(verbose=False)
+    model.fit(x, y, batch_size=16, epochs=1, verbose=0, callbacks=[check])
+    values = {name: value for name, (value,) in check.history.items()}
+    assert values == {
+        "t": 1,
+        "update_rms": pytest.approx(1.0, rel=1e-5),
+        "warmup_factor": pytest.approx(0.05, rel=1e-6),
+        "gradient_rms": pytest.approx(np.sqrt(np.mean(gradients**2)), rel=1e-5),
+        "batch_loss": pytest.approx(loss, rel=1e-5),
+    }
+
+
+@pytest.mark.parametrize(
+    "make",
+    [
+        lambda: keras.optimizers.Adam(1e-2, beta_2=0.9),
+        lambda: keras.optimizers.Nadam(1e-2),
+        lambda: tfwarmup.warm_up(keras.optimizers.AdamW(1e-2, beta_2=0.9)),
+        lambda: tfwarmup.RAdam(1e-2, beta_2=0.9),
+        lambda: keras.optimizers.LossScaleOptimizer(tfwarmup.Adam(1e-2), initial_scale=1.0),
+    ],
+)
+def test_every_adam_gets_three_lines_and_trains_as_without(make, capsys):
+    model, check = checked(make())
+    assert capsys.readouterr().out.splitlines() == check.report.lines()
+    assert len(check.report.lines()) == 3
+    assert check.report.updates == 12
+    alone = small_model(make(), **QUICK)
+    alone.fit(*small_data(), batch_size=16, epochs=3, shuffle=False, verbose=0)
+    np.testing.assert_array_equal(weights(model), weights(alone))
+
+
+def test_the_loss_of_a_batch_is_not_the_mean_of_the_epoch():
+    losses = []
+    model = small_model(tfwarmup.Adam(0.0), **QUICK)
+    x, y = small_data()
+    for start in range(0, 64, 16):
+        losses.append(model.evaluate(x[start : start + 16], y[start : start + 16], verbose=0))
+    check = tfwarmup.WarmupCheck(verbose=False)
+    model.fit(x, y, batch_size=16, epochs=2, shuffle=False, verbose=0, callbacks=[check])
+    np.testing.assert_allclose(check.history["batch_loss"], losses * 2, rtol=2e-5)
+
+
+def test_gradients_are_unknown_where_an_update_was_left_out():
+    _, check = checked(tfwarmup.Adam(1e-2), every=3, verbose=False)
+    assert check.history["t"] == [1, 3, 6, 9, 12]
+    assert np.isnan(check.history["gradient_rms"]).tolist() == [False, True, True, True, True]
+
+
+def test_what_has_no_known_update_is_refused():
+    with pytest.raises(ValueError, match="Update magnitudes need an optimizer .* Received: optimizer=SGD"):
+        checked(keras.optimizers.SGD())
+    with pytest.raises(ValueError, match="`clip_update_rms`"):
+        checked(tfwarmup.Adam(clip_update_rms=True))
+    with pytest.raises(ValueError, match="A report needs a `fit`"):
+        _ = tfwarmup.WarmupCheck().report
+
+
+def history(updates=200, period=100, settles=50):
+    """A run whose updates fall from 1 to 0.25 alpha, with one loss spike and one spike of the gradients."""
+    t = np.arange(1, updates + 1)
+    values = {
+        "t": t,
+        "update_rms": np.where(t < settles, 1.0, 0.25),
+        "warmup_factor": np.minimum(1.0, t / period),
+        "gradient_rms": np.ones(updates),
+        "batch_loss": np.linspace(2, 1, updates),
+    }
+    values["batch_loss"][119], values["gradient_rms"][29] = 3.0, 3.1
+    return values
+
+
+def report_of(values, **options):
+    return WarmupReport.of(values, **{"warmup": "Linear(100)", "rule_period": 200.0, "dynamic_end": None, **options})
+
+
+def test_a_report_says_what_the_numbers_say():
+    report = report_of(history())
+    assert report.updates == 200
+    assert report.factor_sum == pytest.approx(49.5)
+    assert report.share == pytest.approx(0.2475)
+    assert report.full_from == 99
+    assert report.later_rms == 0.25
+    assert report.largest_rms == pytest.approx(0.49 * 4)
+    assert report.settled == 50
+    assert report.loss_spikes == (120,)
+    assert report.gradient_spikes == (30,)
+    assert report.suggestions == {"rule": 200.0, "settled": 50.0}
+    assert report.lines() == [
+        "warmup: Linear(100); at the full rate from update 99; it cost as much as 49.5 of 200 full updates (24.8%)",
+        "updates: the largest was 1.96 times the final level of 0.250 alpha; settled from update 50 on; "
+        "loss spikes: 1 (updates 120); gradient spikes: 1 (updates 30)",
+        "to try next: linear warmup over 200 (2 / (1 - beta_2)), 50 (where the updates settled)",
+    ]
+
+
+def test_updates_of_zero_have_no_ratio():
+    report = report_of(history() | {"update_rms": np.zeros(200)})
+    assert np.isnan(report.largest_rms)
+    assert len(report.lines()) == 3
+
+
+def test_a_loss_that_is_lost_is_a_spike():
+    values = history()
+    values["batch_loss"][150:] = np.nan
+    assert report_of(values).loss_spikes == (120, 151)
+
+
+def test_measurements_stand_for_the_updates_before_them():
+    whole = history()
+    tenth = {name: values[9::10] for name, values in whole.items()}
+    assert report_of(tenth).factor_sum == pytest.approx(36.9)
+    assert report_of(tenth).updates == 191
+
+
+def test_the_figure_has_three_panels():
+    pytest.importorskip("matplotlib")
+    _, check = checked(tfwarmup.Adam(1e-2, warmup="untuned_linear", beta_2=0.9), verbose=False)
+    axes = check.figure().axes
+    assert len(axes) == 3
+    np.testing.assert_array_equal(axes[1].lines[0].get_ydata(), check.history["warmup_factor"])

@@ -1,0 +1,193 @@
+"""The warmup that follows the updates: its rule in numpy, its state, and where it is refused."""
+
+import keras
+import numpy as np
+import pytest
+from keras import ops
+
+import tfwarmup
+from tests.tfwarmup.helpers import (
+    drift,
+    number,
+    numpy,
+    random_gradients,
+    small_data,
+    small_model,
+    trajectory,
+    weights,
+)
+from tfwarmup import probes, warmups
+from tfwarmup.optimizers import watching
+
+BETA_2 = 0.98
+GRADIENTS = random_gradients(200)
+
+
+def dynamic(rate=1e-3, **options):
+    return tfwarmup.Adam(rate, beta_2=BETA_2, warmup="dynamic", **options)
+
+
+def reference(gradients, alpha=1e-3, beta_1=0.9, beta_2=BETA_2, epsilon=1e-7):
+    """Yields theta and omega_t of each update, in float64."""
+    theta, m, v, u, progress = (np.zeros(gradients.shape[1]) for _ in range(5))
+    progress = 0.0
+    for t, g in enumerate(gradients.astype("float64"), start=1):
+        omega = min(1.0, (1 + progress) * (1 - beta_2) / 2)
+        progress = next_progress(progress, g, u)
+        m, v = beta_1 * m + (1 - beta_1) * g, beta_2 * v + (1 - beta_2) * g**2
+        u = (m / (1 - beta_1**t)) / (np.sqrt(v / (1 - beta_2**t)) + epsilon)
+        theta = theta - alpha * omega * u
+        yield theta, omega
+
+
+def next_progress(progress, g, u):
+    return progress + (1.0 if progress == 0 else 2.0 if g @ u > 0 else 0.5)
+
+
+def factors_of(optimizer, gradients):
+    """omega_t of each update, asked before it."""
+    variable = keras.Variable(np.zeros(gradients.shape[1], "float32"))
+    optimizer.build([variable])
+    found = []
+    for gradient in gradients:
+        found.append(number(optimizer.warmup_factor))
+        optimizer.apply([ops.convert_to_tensor(gradient)], [variable])
+        assert probes.applied_rate(optimizer).warmup_factor == found[-1]
+    return found
+
+
+def test_updates_and_factors_are_those_of_the_formula():
+    expected, omegas = map(np.stack, zip(*reference(GRADIENTS), strict=True))
+    assert drift(trajectory(dynamic(), GRADIENTS), expected) < 40
+    np.testing.assert_allclose(factors_of(dynamic(), GRADIENTS), omegas, rtol=1e-6)
+    linear = trajectory(tfwarmup.Adam(1e-3, beta_2=BETA_2, warmup="untuned_linear"), GRADIENTS)
+    assert drift(linear, expected) > 1000
+
+
+def test_it_reaches_the_full_rate_and_stays_there_and_says_when():
+    optimizer = dynamic()
+    assert optimizer.warmup_done_at is None
+    omegas = factors_of(optimizer, GRADIENTS)
+    assert np.diff(omegas).min() >= 0
+    assert optimizer.warmup_done_at == 1 + np.argmax(np.array(omegas) == 1)
+    assert optimizer.warmup_done_at < 100  # where the linear one ends
+    assert tfwarmup.Adam().warmup_done_at is None
+
+
+def fit(model, epochs, batch_size=16):
+    model.fit(*small_data(), batch_size=batch_size, epochs=epochs, shuffle=False, verbose=0)
+
+
+def state(optimizer):
+    watch = optimizer._watch
+    return np.concatenate([np.ravel(numpy(x)) for x in (watch.progress, watch.update, watch.done_at)])
+
+
+@pytest.mark.parametrize("epochs", [2, 12])
+def test_a_saved_model_goes_on_bit_for_bit(epochs, tmp_path):
+    whole = small_model(dynamic(1e-2))
+    fit(whole, epochs)
+    whole.save(tmp_path / "model.keras")
+    saved = keras.models.load_model(tmp_path / "model.keras")
+    assert saved.optimizer.get_config() == whole.optimizer.get_config()
+    np.testing.assert_array_equal(state(saved.optimizer), state(whole.optimizer))
+    assert saved.optimizer.warmup_done_at == whole.optimizer.warmup_done_at
+    for model in (whole, saved):
+        fit(model, 2)
+    np.testing.assert_array_equal(weights(saved), weights(whole))
+
+
+def test_a_skipped_step_moves_nothing():
+    bad = np.full((1, 40), np.inf, "float32")
+    # A bad step halves the scale.
+    mixed = np.concatenate([GRADIENTS[:5], bad, GRADIENTS[5:10] / 2, bad, bad, GRADIENTS[10:20] / 8])
+    scaled = keras.optimizers.LossScaleOptimizer(dynamic(), initial_scale=1.0)
+    values = trajectory(scaled, mixed)
+    finite = np.isfinite(mixed).all(axis=1)
+    plain = dynamic()
+    np.testing.assert_array_equal(values[finite], trajectory(plain, GRADIENTS[:20]))
+    np.testing.assert_array_equal(state(scaled.inner_optimizer), state(plain))
+
+
+def test_accumulated_steps_are_those_of_the_big_batch():
+    big, accumulated = small_model(dynamic(1e-2)), small_model(dynamic(1e-2, gradient_accumulation_steps=4))
+    fit(big, 6, batch_size=64)
+    fit(accumulated, 6)
+    np.testing.assert_allclose(weights(accumulated), weights(big), atol=5e-6)
+    np.testing.assert_allclose(state(accumulated.optimizer), state(big.optimizer), atol=1e-4)
+
+
+def test_a_restart_begins_at_the_first_factor_again():
+    model = small_model(dynamic(1e-2))
+    fit(model, 3)
+    assert number(model.optimizer.warmup_factor) > 0.1
+    tfwarmup.restart_warmup(model)
+    assert number(model.optimizer.warmup_factor) == pytest.approx(0.01)
+    assert not state(model.optimizer).any()
+    fit(model, 1)
+    assert number(model.optimizer.warmup_factor) > 0.01
+
+
+def test_a_variable_without_a_gradient_is_left_out():
+    optimizer, alone = dynamic(), dynamic()
+    used, unused = keras.Variable(np.zeros(40, "float32")), keras.Variable(np.ones(7, "float32"))
+    optimizer.build([used, unused])
+    for gradient in GRADIENTS[:30]:
+        optimizer.apply([ops.convert_to_tensor(gradient)], [used])
+    np.testing.assert_allclose(numpy(used), trajectory(alone, GRADIENTS[:30])[-1], rtol=1e-5)
+    assert number(optimizer.warmup_factor) == number(alone.warmup_factor)
+
+
+def test_a_sample_of_many_parameters_sees_what_all_do(monkeypatch):
+    """The cosine of the sampled gradient and update is that of all to about 1 / sqrt(sample)."""
+    generator = np.random.default_rng(0)
+    gradients = generator.normal(0.1, 1, (2, 300, 500)).astype("float32")
+    cosines = []
+    for parameters in (watching.PARAMETERS, gradients[0].size):
+        monkeypatch.setattr(watching, "PARAMETERS", parameters)
+        optimizer, variable = dynamic(), keras.Variable(np.zeros((300, 500), "float32"))
+        optimizer.build([variable])
+        optimizer.apply([ops.convert_to_tensor(gradients[0])], [variable])
+        update = numpy(optimizer._watch.update)
+        seen = gradients[1].ravel()[:: next(iter(optimizer._watch.strides.values()))]
+        assert len(seen) == len(update) <= parameters
+        cosines.append(seen @ update / np.linalg.norm(seen) / np.linalg.norm(update))
+    assert cosines[0] == pytest.approx(cosines[1], abs=3 / np.sqrt(len(update)) + 0.02)
+
+
+def test_at_most_a_few_variables_are_sampled():
+    strides = watching.sampled_strides([100 + place for place in range(40)])
+    assert sorted(strides) == list(range(40 - watching.VARIABLES, 40))
+    assert set(watching.sampled_strides([5, 0, 7])) == {0, 2}
+
+
+@pytest.mark.parametrize(
+    ("call", "what"),
+    [
+        (lambda: tfwarmup.WarmupSchedule(1e-3, "dynamic", beta_2=0.9), "It is no function of t"),
+        (lambda: tfwarmup.warm_up(keras.optimizers.Adam(), "dynamic"), "It is no function of t"),
+        (lambda: tfwarmup.effective_warmup_period("dynamic", beta_2=0.9), "Its effective period is not known"),
+        (
+            lambda: tfwarmup.Adam(
+                keras.optimizers.schedules.CosineDecay(1e-3, 10), warmup="dynamic", decay_after_warmup=True
+            ),
+            "Its length is not known in advance, so that no decay can wait for it",
+        ),
+        (lambda: tfwarmup.simulation.simulate_updates(10, 10, warmup="dynamic"), "It is no function of t"),
+    ],
+)
+def test_where_updates_are_not_known_it_is_refused_with_what_to_use(call, what):
+    message = rf"follows the updates of `tfwarmup.Adam\(rate, warmup='dynamic'\)`. {what}.*: use 'untuned_linear' here"
+    with pytest.raises(ValueError, match=message):
+        call()
+
+
+def test_it_can_neither_come_nor_go_in_the_middle_of_training():
+    for first, second in (("dynamic", "untuned_linear"), ("untuned_linear", "dynamic")):
+        model = small_model(tfwarmup.Adam(warmup=first))
+        with pytest.raises(ValueError, match="A dynamic warmup must be given when the optimizer is made"):
+            tfwarmup.restart_warmup(model, second)
+    with pytest.raises(ValueError, match="has no initial factor. Received: initial=0.5"):
+        warmups.Dynamic(initial=0.5)
+    with pytest.raises(ValueError, match="`RAdam` has its own warmup"):
+        tfwarmup.RAdam(warmup="dynamic")

@@ -1,0 +1,50 @@
+"""Rules for the arguments of the optimizers."""
+
+from typing import Any
+
+from keras.optimizers.schedules import LearningRateSchedule
+
+from tfwarmup import checks, warmups
+from tfwarmup.schedules import refuse_second_warmup, warmup_schedules
+from tfwarmup.steps import Betas
+from tfwarmup.warmups import Warmup
+
+
+def checked_options(options: dict[str, Any]) -> dict[str, Any]:
+    """What every Keras optimizer takes, where Keras itself would take anything."""
+    decay = options.get("weight_decay")
+    if decay is not None and not isinstance(decay, LearningRateSchedule):
+        options = {**options, "weight_decay": checks.not_negative("weight_decay", decay)}
+    for name in ("clipnorm", "clipvalue", "global_clipnorm", "loss_scale_factor"):
+        if options.get(name) is not None:
+            options = {**options, name: checks.positive(name, options[name])}
+    if options.get("gradient_accumulation_steps") is not None:
+        checks.integer("gradient_accumulation_steps", options["gradient_accumulation_steps"], least=2)
+    return options
+
+
+def check_schedules(rate: Any, warmup: Warmup, beta_2: float) -> None:
+    """Refuses a second warmup, and a schedule that follows from another beta_2 than this optimizer's."""
+    if not isinstance(warmup, warmups.NoWarmup):
+        refuse_second_warmup(rate)
+    for schedule in warmup_schedules(rate):
+        schedule.warmup.with_beta_2(beta_2)
+
+
+def checked_gradient_init(gradient_init: Any, beta_2: float, betas: Betas) -> bool:
+    """v_0 = g_1^2 makes a tensor of beta_2, and float32 must hold it."""
+    if checks.flag("gradient_init", gradient_init) and not betas.fused:
+        raise ValueError(
+            "`gradient_init` needs a `beta_2` that float32 holds to 2e-4 of 1 - beta_2, such as 0.9999. Received: "
+            f"beta_2={beta_2}"
+        )
+    return bool(gradient_init)
+
+
+def check_new_warmup(old: Warmup, new: Warmup) -> None:
+    """Refuses a restart that would need other variables: those of a dynamic warmup are made with the optimizer."""
+    if isinstance(old, warmups.Dynamic) != isinstance(new, warmups.Dynamic):
+        raise ValueError(
+            "A dynamic warmup must be given when the optimizer is made, `tfwarmup.Adam(rate, warmup='dynamic')`, and "
+            f"can only be restarted as it is. Received: {new!r} instead of {old!r}"
+        )

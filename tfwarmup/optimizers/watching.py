@@ -1,0 +1,97 @@
+"""How an optimizer follows its own updates, for a warmup that depends on them."""
+
+import math
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from tfwarmup import compat
+from tfwarmup.compat import ops
+from tfwarmup.warmups.dynamic import Dynamic
+
+# The sample: about so many parameters, evenly of so many of the largest variables. A variable costs a few small
+# operations per update, a parameter next to nothing.
+PARAMETERS, VARIABLES = 4096, 4
+
+
+class UpdateWatch:
+    """The state of a dynamic warmup: how far it is, and the sampled update before.
+
+    It lives in variables of the optimizer: it is saved, and Keras takes care of it where an update is skipped or only
+    accumulated. Gradients are summed over replicas before an update, so that all replicas compute the same.
+
+    Args:
+        optimizer: A `tfwarmup.Adam` that has its moments.
+        rule: Its warmup.
+    """
+
+    def __init__(self, optimizer: Any, rule: Dynamic) -> None:
+        self.optimizer, self.rule = optimizer, rule
+        sizes = [0 if m is None else math.prod(m.shape) for m in compat.first_moments(optimizer)]
+        self.strides = sampled_strides(sizes)
+        count = sum(-(-sizes[place] // stride) for place, stride in self.strides.items())
+        self.progress = optimizer.add_variable((2,), "zeros", "float32", name="warmup_progress")
+        self.update = optimizer.add_variable((count,), "zeros", "float32", name="warmup_update")
+        self.done_at = optimizer.add_variable((), "zeros", "int", name="warmup_done_at")
+
+    @property
+    def factor(self) -> Any:
+        """omega_t of the update that comes next."""
+        return self.rule.factor(ops.convert_to_tensor(self.progress)[1], ops)
+
+    @property
+    def applied_factor(self) -> Any:
+        """omega_t of the last update."""
+        return self.rule.factor(ops.convert_to_tensor(self.progress)[0], ops)
+
+    def done_at_number(self) -> int | None:
+        """The first update at the full rate; `None` before it is known."""
+        return int(ops.convert_to_numpy(self.done_at)) or None
+
+    def observe(self, gradients: Mapping[int, Any]) -> None:
+        """Takes an update into account that has been made, and not been counted yet.
+
+        Args:
+            gradients: Those of the update, by the place of their variables in the optimizer's lists.
+        """
+        optimizer = self.optimizer
+        t = compat.next_update(optimizer)
+        numbers = optimizer.update_numbers(1.0, ops.cast(t, "float32"), factor=1.0)
+        # Tensors, since JAX takes no variables in the middle of a formula.
+        before, done_at = ops.convert_to_tensor(self.progress)[1], ops.convert_to_tensor(self.done_at)
+        agreement = ops.sum(self._sampled(gradients) * ops.convert_to_tensor(self.update))
+        after = self.rule.advanced(before, agreement, ops)
+        m, v = (
+            self._sampled(dict(enumerate(moments)))
+            for moments in (compat.first_moments(optimizer), compat.second_moments(optimizer))
+        )
+        self.update.assign(m * numbers.rate / (ops.sqrt(v) + numbers.epsilon))
+        self.progress.assign(ops.stack([before, after]))
+        is_end = ops.logical_and(self.rule.factor(after, ops) >= 1.0, ops.equal(done_at, 0))
+        self.done_at.assign(ops.where(is_end, ops.cast(t + 1, self.done_at.dtype), done_at))
+
+    def restart(self) -> None:
+        for variable in (self.progress, self.update, self.done_at):
+            variable.assign(ops.zeros(variable.shape, variable.dtype))
+
+    def _sampled(self, tensors: Mapping[int, Any]) -> Any:
+        """The sampled entries of tensors, and zeros for a variable that has no gradient."""
+        parts = []
+        for place, stride in self.strides.items():
+            tensor = tensors.get(place)
+            if tensor is None:
+                tensor = ops.zeros(compat.first_moments(self.optimizer)[place].shape)
+            parts.append(ops.reshape(ops.convert_to_tensor(tensor), (-1,))[::stride])
+        return ops.cast(ops.concatenate(parts), "float32")
+
+
+def sampled_strides(sizes: Sequence[int]) -> dict[int, int]:
+    """The places of the variables that are sampled, and every how manyth of their parameters is.
+
+    >>> sampled_strides([10, 100_000, 0, 1_000_000])
+    {0: 269, 1: 269, 3: 269}
+    """
+    largest = sorted((place for place in range(len(sizes)) if sizes[place]), key=lambda place: -sizes[place])
+    places = sorted(largest[:VARIABLES])
+    # Odd, so that in matrices whose rows have an even length every column gets its turn.
+    stride = -(-sum(sizes[place] for place in places) // PARAMETERS) | 1
+    return dict.fromkeys(places, stride)

@@ -1,0 +1,107 @@
+"""What every warmup is, and no warmup."""
+
+import dataclasses
+from typing import Any, Self
+
+import keras
+
+from tfwarmup import checks, factors
+
+registered = keras.saving.register_keras_serializable("tfwarmup")
+
+
+@dataclasses.dataclass(frozen=True, repr=False)
+class Warmup:
+    """A warmup: call it with the update t = 1, 2, 3, ... and it returns omega_t, the factor of the learning rate.
+
+    t may be a number, a numpy array or a tensor, as in `tfwarmup.factors`.
+
+    Args:
+        initial: The factor to rise from, in [0, 1). With it, omega_t is `1 - (1 - initial) (1 - omega_t)`.
+    """
+
+    initial: float = dataclasses.field(default=0.0, kw_only=True)
+
+    def __post_init__(self) -> None:
+        self._set(initial=checks.initial_factor(self.initial))
+
+    def __call__(self, t: Any) -> Any:
+        """omega_t, in [0, 1]."""
+        factor = self._rule(t)
+        return 1 - (1 - self.initial) * (1 - factor) if self.initial else factor
+
+    def __repr__(self) -> str:
+        shown = [f"{name}={value!r}" for name, value in vars(self).items() if name != "initial" or value]
+        return f"{type(self).__name__}({', '.join(shown)})"
+
+    @property
+    def effective_period(self) -> float:
+        """T(omega), the sum over t >= 1 of 1 - omega_t: how many updates' worth of learning the warmup takes away."""
+        return (1 - self.initial) * self._effective_period()
+
+    @property
+    def length(self) -> float:
+        """How many updates it takes: a decay that waits for the warmup waits so long.
+
+        For a warmup that approaches 1 and never reaches it, this is the length of the linear warmup whose effective
+        period is about the same.
+        """
+        raise NotImplementedError
+
+    @property
+    def momentum_steps(self) -> int:
+        """How many of the first updates are momentum steps in place of Adam's. Only `Rectified` has any."""
+        return 0
+
+    @property
+    def needs_beta_2(self) -> bool:
+        """Whether it follows from the beta_2 of an optimizer."""
+        return False
+
+    def with_beta_2(self, beta_2: float) -> "Warmup":
+        """This warmup for an optimizer with that `beta_2`; an error if it was made for another."""
+        return self
+
+    def get_config(self) -> dict[str, Any]:
+        return {field.name: getattr(self, field.name) for field in dataclasses.fields(self)}
+
+    @classmethod
+    def from_config(cls, config: dict[str, Any]) -> Self:
+        return cls(**config)
+
+    def _rule(self, t: Any) -> Any:
+        """omega_t without the initial factor."""
+        raise NotImplementedError
+
+    def _effective_period(self) -> float:
+        """The effective period without the initial factor."""
+        raise NotImplementedError
+
+    def _set(self, **values: Any) -> None:
+        # What a frozen dataclass has to do to keep a checked value in place of the given one.
+        for name, value in values.items():
+            object.__setattr__(self, name, value)
+
+
+@registered
+@dataclasses.dataclass(frozen=True, repr=False)
+class NoWarmup(Warmup):
+    """omega_t = 1: the control.
+
+    >>> NoWarmup()(1)
+    1.0
+    """
+
+    def __post_init__(self) -> None:
+        if self.initial:
+            raise ValueError(f"`NoWarmup` takes no initial factor. Received: initial={self.initial!r}")
+
+    @property
+    def length(self) -> float:
+        return 0.0
+
+    def _rule(self, t: Any) -> Any:
+        return factors.none(t)
+
+    def _effective_period(self) -> float:
+        return 0.0
