@@ -16,9 +16,10 @@ import numpy as np
 import tensorflow as tf
 
 from benchmarks.timing import interleaved, milliseconds, print_goals, print_medians, ratio
-from trainers.tasks.beam_search import BeamSearch
-from trainers.tasks.marks import EOS
-from trainers.tasks.translation_models import build_translation_model, padding_mask
+from trainers.tasks.translation.beam_search import BeamSearch
+from trainers.tasks.translation.config import TranslatorSizes
+from trainers.tasks.translation.marks import EOS
+from trainers.tasks.translation.models import build_translation_model, padding_mask
 
 VOCABULARY, SIZES = 8000, {"layers": 3, "width": 256, "heads": 4, "inner": 1024}
 SOURCE_LENGTH, BEAM = 30, 4
@@ -65,7 +66,7 @@ def main():
     parser.add_argument("--rounds", type=int, default=7, help="measurements of each")
     arguments = parser.parse_args()
     keras.utils.set_random_seed(0)
-    model, source = build_translation_model(VOCABULARY, **SIZES), random_sources(arguments.sentences)
+    model, source = build_translation_model(VOCABULARY, TranslatorSizes(**SIZES)), random_sources(arguments.sentences)
     extra = arguments.length - SOURCE_LENGTH
     searches = {
         "cached": Cached(model, BEAM, extra_length=extra),

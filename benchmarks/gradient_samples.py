@@ -16,9 +16,10 @@ from benchmarks.timing import interleaved, milliseconds, print_medians, ratio
 from tfwarmup.analysis.samples import ParameterSample
 from trainers.analysis.gradient_samples import GradientSamples
 from trainers.engine.data import Feed
-from trainers.tasks.image_data import load_images
-from trainers.tasks.image_files import SmallImages
-from trainers.tasks.image_models import build_model
+from trainers.tasks.images.config import ImageFlags
+from trainers.tasks.images.data import load_images
+from trainers.tasks.images.models import build_model
+from trainers.tasks.images.sources import SmallImages
 
 BATCH, COUNT, PARAMETERS, ROUNDS, GOAL = 256, 256, 500, 7, 3.0
 
@@ -65,7 +66,7 @@ def compare(name, source):
 
 def main():
     keras.utils.set_random_seed(0)
-    compare("4,000 digits, as embedded", load_images("digits", None, None, False, "fail").train)
+    compare("4,000 digits, as embedded", load_images(ImageFlags()).train)
     generator = np.random.default_rng(0)
     pixels = generator.integers(0, 256, (240_000, 28, 28, 1), dtype="uint8")
     compare("240,000 images, as EMNIST digits", SmallImages(pixels, generator.integers(0, 10, 240_000)))

@@ -35,6 +35,7 @@ class SeveralSteps(NamedTuple):
 
 
 Makers = dict[str, Callable[[], Step]]
+Optimizers = Callable[[], dict[str, Callable[[], Any]]]
 
 
 def arrays(size: str, seed: int) -> list[np.ndarray[Any, Any]]:
@@ -55,7 +56,7 @@ def keras_optimizers() -> dict[str, Callable[[], Any]]:
     }
 
 
-def tensorflow(size: str) -> Makers:
+def tensorflow(size: str, optimizers: Optimizers = keras_optimizers) -> Makers:
     import keras
     import tensorflow as tf
 
@@ -83,12 +84,12 @@ def tensorflow(size: str) -> Makers:
     modes = {
         f"{name}, {mode}": lambda make=make, mode=mode: stepper(make, jit_compile=mode == "XLA")
         for mode in ("graph", "XLA")
-        for name, make in keras_optimizers().items()
+        for name, make in optimizers().items()
     }
-    return modes | {f"{name}, loop": lambda make=make: looped(make) for name, make in keras_optimizers().items()}
+    return modes | {f"{name}, loop": lambda make=make: looped(make) for name, make in optimizers().items()}
 
 
-def torch(size: str) -> Makers:
+def torch(size: str, optimizers: Optimizers = keras_optimizers) -> Makers:
     import keras
     import torch
 
@@ -112,14 +113,14 @@ def torch(size: str) -> Makers:
         return lambda: a.add_(b)
 
     return {
-        **{f"{name}, torch": lambda make=make: keras_stepper(make) for name, make in keras_optimizers().items()},
+        **{f"{name}, torch": lambda make=make: keras_stepper(make) for name, make in optimizers().items()},
         "torch RAdam, foreach": lambda: stepper(torch.optim.RAdam, foreach=True),
         "torch fused Adam": lambda: stepper(torch.optim.Adam, fused=True),
         "memory floor (7 streams)": memory_floor,
     }
 
 
-def jax(size: str) -> Makers:
+def jax(size: str, optimizers: Optimizers = keras_optimizers) -> Makers:
     import jax
     import keras
     import optax
@@ -157,7 +158,7 @@ def jax(size: str) -> Makers:
         parameters = [jax.numpy.asarray(array) for array in arrays(size, 0)]
         return repeated(update, parameters, optimizer.init(parameters))
 
-    ours = {f"{name}, JAX": lambda make=make: keras_stepper(make) for name, make in keras_optimizers().items()}
+    ours = {f"{name}, JAX": lambda make=make: keras_stepper(make) for name, make in optimizers().items()}
     return {**ours, "optax radam": optax_stepper}
 
 

@@ -18,14 +18,14 @@ from keras import layers
 import tfwarmup
 from benchmarks.timing import interleaved, print_goals, print_medians, ratio
 from tfwarmup import probes
-from trainers.tasks.image_models import build_model
+from trainers.tasks.images.models import build_model
 
 GOAL = 1.10
 TOKENS, LENGTH, WIDTH, HEADS = 1000, 64, 128, 4
 
 
 class Stopwatch(keras.callbacks.Callback):
-    """Milliseconds a step, from the end of the first (which compiles) to the end of the last, callbacks included."""
+    """Milliseconds per step, from the end of the first (which compiles) to the end of the last, callbacks included."""
 
     def on_train_begin(self, logs=None):
         self.moments = []

@@ -1,4 +1,4 @@
-"""Steps a second of the trainer, records and progress on, against a bare hand-written `tf.function` loop.
+"""Steps per second of the trainer, records and progress on, against a bare hand-written `tf.function` loop.
 
 Command: `python -m benchmarks.trainer_step`.
 """
@@ -22,18 +22,20 @@ import tensorflow as tf
 
 import tfwarmup
 from benchmarks.timing import interleaved, milliseconds, print_medians, ratio
-from trainers.engine.config import make_config
 from trainers.engine.data import ArraySource
+from trainers.engine.flags import make_config
 from trainers.engine.records import RunFolder
 from trainers.engine.run import train
-from trainers.engine.task import Data
-from trainers.tasks.image_classification import ImageClassification
-from trainers.tasks.language_modeling import LanguageModeling
-from trainers.tasks.machine_translation import MachineTranslation
-from trainers.tasks.marks import BOS, EOS
-from trainers.tasks.text_blocks import TrainingBlocks, ValidationWindows
-from trainers.tasks.translation_batches import Sequences, TranslationBatches
-from trainers.tasks.vocabulary import END, UNKNOWN, Vocabulary
+from trainers.tasks.images.kinds import ImageData
+from trainers.tasks.images.task import ImageClassification
+from trainers.tasks.language.blocks import TrainingBlocks, ValidationWindows
+from trainers.tasks.language.data import TextData
+from trainers.tasks.language.task import LanguageModeling
+from trainers.tasks.language.vocabulary import END, UNKNOWN, Vocabulary
+from trainers.tasks.translation.batches import Sequences, TranslationBatches
+from trainers.tasks.translation.kept import TranslationData
+from trainers.tasks.translation.marks import BOS, EOS
+from trainers.tasks.translation.task import MachineTranslation
 
 
 @dataclasses.dataclass(frozen=True)
@@ -58,8 +60,7 @@ class Images(ImageClassification):
 
     def load(self, config):
         source = ArraySource(self.images, self.labels)
-        details = type("Details", (), {"image_shape": self.images.shape[1:], "classes": self.classes})
-        return Data(source, ArraySource(self.images[:8], self.labels[:8]), details)
+        return ImageData(source, ArraySource(self.images[:8], self.labels[:8]), self.classes, self.images.shape[1:])
 
 
 class Words(LanguageModeling):
@@ -69,9 +70,9 @@ class Words(LanguageModeling):
         self.text, self.vocabulary = text, Vocabulary([UNKNOWN, END, *map(str, range(size - 2))])
 
     def load(self, config):
-        details = type("Details", (), {"vocabulary": self.vocabulary})
+        train = TrainingBlocks(self.text, config.context)
         validation = ValidationWindows(self.text[: config.context * 8 + 1], config.context, 0)
-        return Data(TrainingBlocks(self.text, config.context), validation, details)
+        return TextData(train, validation, self.vocabulary, train.tokens, validation.tokens)
 
     def fill_folder(self, folder, config, data):
         """Nothing: a random text has no baselines."""
@@ -81,16 +82,19 @@ class Sentences(MachineTranslation):
     """The translator on random sentences of one length."""
 
     def __init__(self, sources, targets, size):
-        self.pairs, self.size = (Sequences.of(sources.tolist()), Sequences.of(targets.tolist())), size
+        self.sources, self.targets, self.size = sources.tolist(), targets.tolist(), size
 
     def load(self, config):
-        details = type("Details", (), {"subwords": type("Subwords", (), {"size": self.size})})
-        return Data(TranslationBatches(*self.pairs), TranslationBatches(*self.pairs), details)
+        subwords = type("Subwords", (), {"size": self.size})
+        return TranslationData(self._batches(None), self._batches(64), subwords, [], None, 0)
 
-    def judge(self, config, data, model):
+    def _batches(self, count):
+        return TranslationBatches(Sequences.of(self.sources[:count]), Sequences.of(self.targets[:count]))
+
+    def extra_validation(self, config, data, model):
         return lambda: {"bleu": 0.0}
 
-    def conclude(self, config, data, model, folder):
+    def final_results(self, config, data, model, folder):
         return {}
 
     def fill_folder(self, folder, config, data):
@@ -99,7 +103,7 @@ class Sentences(MachineTranslation):
 
 def images(name, model, shape, classes, examples, batch, steps, rounds, goal):
     generator = np.random.default_rng(0)
-    pixels = generator.random((examples, *shape), dtype="float32")
+    pixels = generator.integers(0, 256, (examples, *shape), dtype="uint8")
     labels = generator.integers(0, classes, examples)
     values = {"model": model, "batch_size": batch}
     return Case(name, Images(pixels, labels, classes), values, (pixels, labels), batch, steps, rounds, goal)
@@ -199,7 +203,7 @@ def main():
         print(case.name)
         print_medians(times)
         speed = ratio(times, "bare tf.function loop", "trainer")
-        print(f"  steps a second, trainer / bare loop: {speed:.3f}   goal >= {case.goal}", end="  ")
+        print(f"  steps per second, trainer / bare loop: {speed:.3f}   goal >= {case.goal}", end="  ")
         print("reached" if speed >= case.goal else "MISSED")
 
 

@@ -4,7 +4,6 @@ python -m trainers.image_classification --flagfile=configs/embedded/digits.flags
 """
 
 from trainers.engine.program import run_task
-from trainers.tasks import TASKS
 
 if __name__ == "__main__":
-    run_task(TASKS["image_classification"])
+    run_task("image_classification")

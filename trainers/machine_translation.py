@@ -4,18 +4,8 @@ python -m trainers.machine_translation --flagfile=configs/embedded/machine_trans
 python -m trainers.machine_translation --output_dir=runs/numbers --translate="two hundred and forty-one"
 """
 
-from trainers.engine.program import run_program, train_task
-from trainers.tasks import TASKS
-from trainers.tasks.machine_translation import TranslationConfig
-from trainers.tasks.translating import translate_text
-
-
-def train_or_translate(config: TranslationConfig) -> str:
-    """What the program prints: the results of training, or translations."""
-    if config.translate is not None:
-        return translate_text(config)
-    return train_task(TASKS["machine_translation"], config)
-
+from trainers.engine.program import imported_late, run_program
+from trainers.tasks.translation.config import TranslationConfig
 
 if __name__ == "__main__":
-    run_program(TranslationConfig, train_or_translate)
+    run_program(TranslationConfig, imported_late("trainers.tasks.translation.program", "train_or_translate"))

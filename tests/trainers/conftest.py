@@ -11,3 +11,31 @@ if keras.backend.backend() != "tensorflow":
 def _float32_again():
     yield
     keras.config.set_dtype_policy("float32")
+
+
+# The browser is imported where a test asks for it: few do.
+
+
+@pytest.fixture(scope="session")
+def page(tmp_path_factory):
+    """The file of the page, made from one of everything."""
+    from tests.trainers.browser import write_page
+
+    return write_page(tmp_path_factory.mktemp("page"))
+
+
+@pytest.fixture(scope="session")
+def browser(tmp_path_factory):
+    from tests.trainers.browser import start
+
+    driver = start(tmp_path_factory.mktemp("profile"), tmp_path_factory.mktemp("downloads"))
+    yield driver
+    driver.quit()
+
+
+@pytest.fixture
+def opened(browser, page):
+    """The page, new, on a light desktop screen."""
+    from tests.trainers.browser import open_page
+
+    return open_page(browser, page)

@@ -14,7 +14,7 @@ import pytest
 
 from tests.trainers.tiny import Tiny, TinyConfig
 from trainers.engine.checkpoint import Checkpoints
-from trainers.engine.config import make_config
+from trainers.engine.flags import make_config
 from trainers.engine.run import train
 
 ROOT = pathlib.Path(__file__).parents[2]
@@ -101,8 +101,13 @@ def tiny_flags(folder, **options):
     return [f"--{key}={json.dumps(value) if isinstance(value, bool) else value}" for key, value in values.items()]
 
 
-def finish(process, code=0):
-    """Waits for a program; returns its output."""
-    output, errors = process.communicate(timeout=300)
+def finish(process, code=0, seconds=300):
+    """Waits for a program, and kills one that takes too long; returns its output."""
+    try:
+        output, errors = process.communicate(timeout=seconds)
+    except subprocess.TimeoutExpired:
+        process.kill()
+        process.communicate()
+        raise
     assert process.returncode == code, errors[-3000:]
     return output, errors

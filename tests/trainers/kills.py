@@ -14,13 +14,14 @@ import sys
 import threading
 import time
 
+from tests.trainers.forks import exit_code
 from tests.trainers.tiny import Tiny
 from trainers.engine import signals
 from trainers.engine.checkpoint import Checkpoints
-from trainers.engine.config import make_config
+from trainers.engine.flags import make_config
 from trainers.engine.records import RunFolder
 from trainers.engine.run import Run, train
-from trainers.tasks import TASKS
+from trainers.tasks import CONFIGS, load_task
 
 PHASES = {
     "training": (Run, "_take"),
@@ -44,6 +45,13 @@ class Stage:
         return phase, int(self.finished.read_text()) if self.finished.exists() else 0
 
 
+def write_whole(path, text):
+    """A kill leaves the old text or the new."""
+    temporary = path.with_suffix(f"{path.suffix}.new")
+    temporary.write_text(text)
+    temporary.replace(path)
+
+
 def watch(stage, name, on_entry):
     """Makes a phase say when it is entered and left."""
     owner, method = PHASES[name]
@@ -52,15 +60,15 @@ def watch(stage, name, on_entry):
     @functools.wraps(original)
     def watched(self, *arguments, **options):
         outer = stage.phase.read_text() if stage.phase.exists() else None
-        stage.phase.write_text(name)
+        write_whole(stage.phase, name)
         on_entry(name)
         result = original(self, *arguments, **options)
         if outer is None:
             stage.phase.unlink()
         else:
-            stage.phase.write_text(outer)
+            write_whole(stage.phase, outer)
         if name == "training":
-            stage.finished.write_text(str(self.step))
+            write_whole(stage.finished, str(self.step))
         return result
 
     setattr(owner, method, watched)
@@ -98,15 +106,10 @@ def start(task, config, stage, *how):
             child(task, config, stage, *how)
         finally:
             os._exit(1)
-    deadline = time.monotonic() + LIMIT
-    while time.monotonic() < deadline:
-        ended, status = os.waitpid(process, os.WNOHANG)
-        if ended:
-            return os.waitstatus_to_exitcode(status)
-        time.sleep(0.01)
-    os.kill(process, signal.SIGKILL)
-    os.waitpid(process, 0)
-    raise TimeoutError(f"a start took more than {LIMIT} s")
+    code = exit_code(process, LIMIT)
+    if code is None:
+        raise TimeoutError(f"a start took more than {LIMIT} s")
+    return code
 
 
 def newest_checkpoint(folder):
@@ -115,7 +118,7 @@ def newest_checkpoint(folder):
 
 
 def main(wanted):
-    task = TASKS.get(wanted["task"]) or Tiny()
+    task = load_task(wanted["task"]) if wanted["task"] in CONFIGS else Tiny()
     folder = wanted["options"]["output_dir"]
     config = make_config(task.config_class, wanted["options"])
     stage, generator = Stage(folder), random.Random(wanted.get("seed", 0))

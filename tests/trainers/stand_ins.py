@@ -6,7 +6,7 @@ import random
 import numpy as np
 import tensorflow as tf
 
-from trainers.tasks.number_words import number_pairs
+from trainers.tasks.translation.number_words import number_pairs
 
 
 def write_stand_ins(folder):
@@ -16,7 +16,8 @@ def write_stand_ins(folder):
     write_books(folder / "books")
     write_pairs(folder / "pairs", {"train": 300}, "{split}.{language}")
     write_pairs(folder / "multi30k", {"train": 300, "val": 20, "test_2016_flickr": 20}, "{split}.{language}.gz")
-    write_mnist(folder / "mnist")
+    for name in ("mnist", "emnist"):
+        write_mnist(folder / name)
     for name in ("photos", "imagenette"):
         write_photographs(folder / name)
     return folder

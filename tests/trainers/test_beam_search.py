@@ -9,18 +9,19 @@ import pytest
 import tensorflow as tf
 
 from trainers.layers import LayerError
-from trainers.tasks.beam_search import BeamSearch, beam_search
-from trainers.tasks.marks import BOS, EOS, PAD
-from trainers.tasks.translation_models import build_translation_model
+from trainers.tasks.translation.beam_search import BeamSearch, beam_search
+from trainers.tasks.translation.config import TranslatorSizes
+from trainers.tasks.translation.marks import BOS, EOS, PAD
+from trainers.tasks.translation.models import build_translation_model
 
-SIZES = {"layers": 2, "width": 16, "heads": 2, "inner": 24}
+SIZES = {"layers": 2, "width": 16, "heads": 2, "inner": 24, "dropout": 0.0}
 WORDS, SEED = 20, 0
 
 
 def random_model(vocabulary, seed):
     """A model with opinions of its own: at first a model is unsure, and says what it has just said."""
     keras.utils.set_random_seed(seed)
-    model = build_translation_model(vocabulary, **SIZES)
+    model = build_translation_model(vocabulary, TranslatorSizes(**SIZES))
     table, signs = model.embedding.get_weights()[0], np.random.default_rng(seed).choice([-1.0, 1.0], SIZES["width"])
     table[EOS] *= 1.5
     model.embedding.set_weights([2 * table])

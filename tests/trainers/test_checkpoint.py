@@ -48,11 +48,11 @@ def variables(**named):
     [
         (
             {"kernel": np.zeros(3, "float32"), "bias": np.zeros(2, "float32")},
-            r"kernel \[2\] float32 in .* kernel \[3\]",
+            r"kernel \[2\] float32 instead of .*kernel \[3\]",
         ),
-        ({"kernel": np.zeros(2, "float32"), "scale": np.zeros(2, "float32")}, "bias .* in the place of scale"),
-        ({"kernel": np.zeros(2, "float32"), "bias": np.zeros(2, "int32")}, "bias .* float32 in .* bias .* int32"),
-        ({"kernel": np.zeros(2, "float32")}, "bias .* in the place of nothing"),
+        ({"kernel": np.zeros(2, "float32"), "scale": np.zeros(2, "float32")}, "bias .* instead of scale"),
+        ({"kernel": np.zeros(2, "float32"), "bias": np.zeros(2, "int32")}, "bias .* float32 instead of bias .* int32"),
+        ({"kernel": np.zeros(2, "float32")}, "bias .* instead of nothing"),
     ],
     ids=["shape", "name", "dtype", "number"],
 )

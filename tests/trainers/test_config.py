@@ -2,13 +2,34 @@
 
 import dataclasses
 import json
+import re
+import subprocess
+import sys
+import time
 
+import keras
 import pytest
 
+import tfwarmup
 from tests.trainers.helpers import BASE, ROOT, finish, program, records, run_tiny, status, tiny_flags
 from tests.trainers.tiny import TinyConfig
-from trainers.engine.config import ConfigError, ExamplesConfig, make_config
-from trainers.engine.optimizers import make_rate
+from tfwarmup.warmups import takes_period
+from trainers.analysis.config import AnalysisConfig
+from trainers.engine.config import FIRST_STEPS, TUNED_WARMUPS, WARMUPS, ExamplesConfig
+from trainers.engine.flags import ConfigError, make_config, parse_arguments
+from trainers.engine.help import help_text
+from trainers.engine.optimizers import make_optimizer, make_rate
+from trainers.evidence.config import EvidenceConfig
+from trainers.figures.config import SimulationConfig, WarmupConfig
+from trainers.reports.config import ReportConfig
+from trainers.reproduce import ReproductionConfig
+from trainers.reproduction.config import KeepConfig
+from trainers.study.config import StudyConfig
+from trainers.sweeps.space import sweep_config_class
+from trainers.tasks.images import models
+from trainers.tasks.images.config import MODELS, ImageConfig
+from trainers.tasks.language.config import LanguageConfig
+from trainers.tasks.translation.config import TranslationConfig
 
 
 @pytest.mark.parametrize(
@@ -19,6 +40,12 @@ from trainers.engine.optimizers import make_rate
         ({"first_steps": "sgd"}, "--first_steps must be one of momentum, nothing, .* Received: 'sgd'"),
         ({"strategy": "tpu"}, "--strategy must be one of auto, one, mirrored, multiworker. Received: 'tpu'"),
         ({"precision": "float8"}, "--precision must be one of float32, .* Received: 'float8'"),
+        ({"decay": "cosine", "decay_start": 20}, "--decay_start must be below the run's 20 updates. Received: 20"),
+        ({"decay_floor": 1.0}, r"--decay_floor must be in \[0, 1\). Received: 1.0"),
+        (
+            {"optimizer": "keras_sgd", "warmup": "radam"},
+            "has no beta_2, must be none, linear or exponential. Received:",
+        ),
         ({"decay": "linear"}, "--decay must be one of constant, step, cosine, inverse_sqrt. Received: 'linear'"),
         ({"beta_2": 1.0}, r"--beta_2 must be in \(0, 1\). Received: 1.0"),
         ({"learning_rate": -0.1}, "--learning_rate must be a number >= 0. Received: -0.1"),
@@ -27,7 +54,7 @@ from trainers.engine.optimizers import make_rate
         ({"batch_size": 500}, "--batch_size must not exceed what there is to train on, 200 examples. Received: 500"),
         ({"average": 6}, "--average must be at most the run's 5 checkpoints. Received: 6"),
         ({"checkpoint_every": 5}, "--checkpoint_every must be a multiple of --log_every=2. Received: 5"),
-        ({"warmup_period": 7.0}, "--warmup_period is for --warmup=linear and exponential, not for untuned_linear. Rec"),
+        ({"warmup_period": 7.0}, r"not for untuned_linear \(--warmup_period= takes it back\). Received: 7.0"),
         ({"warmup": "linear"}, "--warmup=linear needs --warmup_period > 0. Received: None"),
         ({"optimizer": "radam", "warmup": "linear", "warmup_period": 9.0}, "--optimizer=radam has its own warmup"),
         ({"warmup": "radam", "beta_2": 0.5}, "never leaves its momentum phase"),
@@ -41,14 +68,27 @@ def test_bad_values_are_refused_and_nothing_is_written(options, message, tmp_pat
     assert not (tmp_path / "run").exists()
 
 
+def test_what_a_flagfile_says_can_be_taken_back(tmp_path):
+    file = tmp_path / "tuned.flags"
+    file.write_text("--warmup=linear\n--warmup_period=7\n--decay=step\n--decay_epochs=1,2\n")
+    flags = [*tiny_flags(tmp_path / "run"), f"--flagfile={file}", "--warmup=untuned_linear", "--decay=constant"]
+    with pytest.raises(ConfigError, match=r"\(--warmup_period= takes it back\)"):
+        parse_arguments(TinyConfig, flags)
+    with pytest.raises(ConfigError, match=r"\(--decay_epochs=30,60 takes it back\)"):
+        parse_arguments(TinyConfig, [*flags, "--warmup_period="])
+    config = parse_arguments(TinyConfig, [*flags, "--warmup_period=", "--decay_epochs=30,60"])
+    assert config.warmup_period is None
+
+
 def test_a_folder_with_another_run_is_refused_and_left_alone(tmp_path):
     run_tiny(tmp_path, seed=1)
     before = {path: path.stat().st_mtime_ns for path in tmp_path.rglob("*")}
-    with pytest.raises(ConfigError, match=r"--output_dir must be new or hold this very run.*has seed=1, not 2"):
+    with pytest.raises(ConfigError, match=r"--output_dir must be new or hold this run.*has seed=1, not 2"):
         run_tiny(tmp_path, seed=2)
     assert {path: path.stat().st_mtime_ns for path in tmp_path.rglob("*")} == before
 
 
+@pytest.mark.slow
 def test_bad_flags_are_one_line_and_exit_code_2(tmp_path):
     for flags in (["--beta_2=1"], ["--epochs=many"], ["--no_such_flag=1"]):
         _, errors = finish(program("tests.trainers.tiny", *tiny_flags(tmp_path / "run"), *flags), code=2)
@@ -120,14 +160,87 @@ def test_inverse_square_root_decay_is_what_it_says():
     assert float(type(rate).from_config(rate.get_config())(399)) == pytest.approx(5e-3)
 
 
-def test_help_shows_every_flag_with_its_choices():
-    output, _ = finish(program("trainers.image_classification", "--help"), code=1)  # absl's own exit code for help
-    for field in dataclasses.fields(ExamplesConfig):
-        assert f"--{field.name}:" in output or f"--[no]{field.name}:" in output
-    assert "untuned_linear" in output
+def made(**options):
+    config = make_config(ExamplesConfig, {**BASE, "output_dir": "-", **options})
+    return make_optimizer(config, 5, 20)
 
 
-@pytest.mark.parametrize("path", sorted(ROOT.glob("configs/*/*.flags")), ids=lambda path: path.stem)
+@pytest.mark.parametrize(("name", "nesterov"), [("keras_sgd", False), ("keras_nag", True)])
+def test_gradient_descent_with_momentum_is_kerass(name, nesterov):
+    optimizer = made(optimizer=name, momentum=0.99, weight_decay=1e-4, global_clipnorm=0.1)
+    assert isinstance(optimizer, keras.optimizers.SGD)
+    assert (optimizer.momentum, optimizer.nesterov, optimizer.weight_decay) == (0.99, nesterov, 1e-4)
+    assert float(made(optimizer=name).learning_rate) == pytest.approx(1e-2)  # no warmup unless asked for one
+    warmed = made(optimizer=name, warmup="linear", warmup_period=10)
+    assert float(warmed.learning_rate) == pytest.approx(1e-3)
+
+
+def test_a_late_cosine_is_constant_before_its_start():
+    rate = make_rate(
+        make_config(ExamplesConfig, {**BASE, "output_dir": "-", "decay": "cosine", "decay_start": 10}), 5, 20
+    )
+    assert [float(rate(step)) for step in (0, 10, 15, 20)] == pytest.approx([1e-2, 1e-2, 5e-3, 0.0])
+    assert float(type(rate).from_config(rate.get_config())(15)) == pytest.approx(5e-3)
+
+
+PROGRAMS = {
+    "effective_warmup": WarmupConfig,
+    "evidence": EvidenceConfig,
+    "gradient_analysis": AnalysisConfig,
+    "image_classification": ImageConfig,
+    "keep": KeepConfig,
+    "language_modeling": LanguageConfig,
+    "machine_translation": TranslationConfig,
+    "report": ReportConfig,
+    "reproduce": ReproductionConfig,
+    "simulate": SimulationConfig,
+    "study": StudyConfig,
+    "sweep": sweep_config_class("image_classification"),
+}
+# Runs a program's main with --help, then looks at what it has imported.
+SHOW_HELP = """
+import runpy, sys
+sys.argv = ["program", "--help"]
+runpy.run_module({name!r}, run_name="__main__", alter_sys=True)
+assert not {{"tensorflow", "keras"}} & set(sys.modules)
+"""
+
+
+def test_every_program_has_its_help_looked_at():
+    packages = {path.parent.name for path in (ROOT / "trainers").glob("*/__main__.py")}
+    assert set(PROGRAMS) == {path.stem for path in (ROOT / "trainers").glob("[!_]*.py")} | packages
+
+
+@pytest.mark.parametrize("name", PROGRAMS)
+def test_help_lists_every_flag_in_two_seconds_without_tensorflow(name):
+    began = time.perf_counter()
+    arguments = [sys.executable, "-c", SHOW_HELP.format(name=f"trainers.{name}")]
+    output = subprocess.run(arguments, capture_output=True, text=True, check=True, cwd=ROOT).stdout
+    assert time.perf_counter() - began < 2
+    assert f"python -m trainers.{name}" in output.split("\n\n")[1]  # the program's own description comes first
+    listed = re.findall(r"^    (?:--(?:\[no\])?)?(\w+)", output, re.MULTILINE)
+    assert len(listed) == len(set(listed))
+    assert set(listed) >= {field.name for field in dataclasses.fields(PROGRAMS[name])}
+
+
+def test_help_shows_defaults_and_choices():
+    text = help_text(ImageConfig, "")
+    assert (
+        "    --precision=float32\n        Precision of the layers. One of: float32, mixed_float16, mixed_bfloat16."
+        in text
+    )
+    assert "    --[no]xla (default: no)\n" in text
+    assert text.index("Images:") < text.index("Optimizer:") < text.index("Results:")
+
+
+def test_flags_know_every_warmup_of_the_library_and_every_model():
+    assert set(WARMUPS) == set(tfwarmup.WARMUPS)
+    assert tuple(name for name in tfwarmup.WARMUPS if takes_period(name)) == TUNED_WARMUPS
+    assert FIRST_STEPS == tfwarmup.FIRST_STEPS
+    assert set(MODELS) == set(models.MODELS)
+
+
+@pytest.mark.parametrize("path", sorted(ROOT.glob("configs/**/*.flags")), ids=lambda path: path.stem)
 def test_every_config_opens_with_what_it_is_and_how_to_run_it(path):
     header = [line for line in path.read_text().splitlines() if line.startswith("#")]
     assert any(f"--flagfile={path.relative_to(ROOT)}" in line for line in header)

@@ -2,7 +2,9 @@
 
 import gzip
 import math
+import os
 import shutil
+import socket
 import struct
 import urllib.error
 
@@ -11,15 +13,23 @@ import pytest
 import tensorflow as tf
 import tensorflow_datasets as tfds
 
-from trainers.engine.data import Feed
+from trainers.engine.data import Feed, fingerprint
 from trainers.engine.errors import DataError
-from trainers.tasks import augment, image_data
-from trainers.tasks.image_data import StreamSource, load_images
-from trainers.tasks.image_files import Photographs, SmallImages, is_complete
+from trainers.tasks import cache
+from trainers.tasks.images import augment, checks, kinds
+from trainers.tasks.images.checks import is_complete
+from trainers.tasks.images.config import ImageFlags
+from trainers.tasks.images.data import load_images
+from trainers.tasks.images.scaling import IMAGENET, UNIT, Scaling
+from trainers.tasks.images.sources import Photographs, SmallImages, StreamSource
 
 KINDS = ("idx", "folder", "in_memory", "stream")
 AUGMENTED = ("folder", "in_memory", "stream")
 TRAIN, VALIDATION, SIZE = 22, 11, 16  # every image of a split has a label of its own
+
+
+def load(dataset, data_dir=None, image_size=None, download=False, bad_images="fail", **options):
+    return load_images(ImageFlags(dataset, data_dir, image_size, download, bad_images, **options))
 
 
 def picture(number: int, height: int, width: int) -> np.ndarray:
@@ -60,6 +70,16 @@ class LargePhotographs(SmallColours):
     VERSION = tfds.core.Version("1.0.0")
     SHAPE = (None, None, 3)
     ENCODING = "jpeg"
+
+
+class ThreeParts(SmallColours):
+    """A set with a part for validation and one for a test."""
+
+    VERSION = tfds.core.Version("1.0.0")
+
+    def _split_generators(self, dl_manager):
+        counts = {"train": TRAIN, "validation": VALIDATION, "test": 3}
+        return {name: self._generate_examples(count) for name, count in counts.items()}
 
 
 class Sentences(tfds.core.GeneratorBasedBuilder):
@@ -120,10 +140,10 @@ def root(tmp_path_factory):
 @pytest.fixture(scope="module")
 def sets(root):
     return {
-        "idx": load_images("folder", str(root / "idx"), None, False, "fail"),
-        "folder": load_images("folder", str(root / "folder"), SIZE, False, "fail"),
-        "in_memory": load_images("small_colours", str(root), None, False, "fail"),
-        "stream": load_images("large_photographs", str(root), SIZE, False, "fail"),
+        "idx": load("folder", str(root / "idx")),
+        "folder": load("folder", str(root / "folder"), SIZE),
+        "in_memory": load("small_colours", str(root)),
+        "stream": load("large_photographs", str(root), SIZE),
     }
 
 
@@ -149,22 +169,22 @@ def test_each_kind_has_its_source(sets):
     assert kinds == {name: (kind, kind) for name, kind in expected.items()}
 
 
-def test_images_are_float32_of_the_stated_shape_and_labels_int64(images):
+def test_images_are_uint8_of_the_stated_shape_and_labels_int64(images):
     for dataset in (images.train.training(Feed(4)), images.validation.evaluation(Feed(4))):
         inputs, targets, weights = take(dataset, 1)[0]
         assert inputs.shape == (4, *images.image_shape)
-        assert (inputs.dtype, targets.dtype, weights.dtype) == (np.float32, np.int64, np.float32)
+        assert (inputs.dtype, targets.dtype, weights.dtype) == (np.uint8, np.int64, np.float32)
         assert dataset.element_spec[0].shape == (4, *images.image_shape)
     assert images.classes == TRAIN
     assert images.train.size == TRAIN
 
 
 @pytest.mark.parametrize("kind", ["idx", "in_memory"])
-def test_images_of_one_size_are_the_pixels_in_the_unit_interval(sets, kind):
+def test_images_of_one_size_are_the_pixels_as_they_are(sets, kind):
+    assert sets[kind].scaling == UNIT
     for inputs, targets, _ in take(sets[kind].validation.evaluation(Feed(1)), 3):
         height, width, channels = sets[kind].image_shape
-        expected = picture(targets[0], height, width)[..., :channels]
-        np.testing.assert_array_equal(inputs[0], np.float32(expected) / np.float32(255))
+        np.testing.assert_array_equal(inputs[0], picture(targets[0], height, width)[..., :channels])
 
 
 def test_a_run_that_starts_at_a_step_sees_what_the_whole_run_sees(images):
@@ -251,28 +271,28 @@ def test_the_stream_is_mixed_beyond_its_buffer(root):
 
 def test_sets_that_do_not_fit_into_memory_are_streamed(root, monkeypatch):
     pixels = 32 * 32 * 3 * (TRAIN + VALIDATION)
-    monkeypatch.setattr(image_data, "MEMORY_LIMIT", pixels)
-    assert isinstance(load_images("small_colours", str(root), None, False, "fail").train, SmallImages)
-    monkeypatch.setattr(image_data, "MEMORY_LIMIT", pixels - 1)
-    data = load_images("small_colours", str(root), None, False, "fail")
+    monkeypatch.setattr(kinds, "MEMORY_LIMIT", pixels)
+    assert isinstance(load("small_colours", str(root)).train, SmallImages)
+    monkeypatch.setattr(kinds, "MEMORY_LIMIT", pixels - 1)
+    data = load("small_colours", str(root))
     assert isinstance(data.train, StreamSource)
     assert data.image_shape == (32, 32, 3)
 
 
 def test_small_images_are_enlarged_when_another_size_is_asked_for(root):
-    data = load_images("small_colours", str(root), 48, False, "fail")
+    data = load("small_colours", str(root), 48)
     assert isinstance(data.train, StreamSource)
     assert take(data.train.training(Feed(2)), 1)[0][0].shape == (2, 48, 48, 3)
 
 
 def test_digits_are_split_by_class():
-    data = load_images("digits", None, None, False, "fail")
+    data = load("digits")
     assert (data.train.size, data.validation.size, data.classes, data.image_shape) == (4000, 1000, 10, (28, 28, 1))
     assert np.bincount(data.train.targets).tolist() == [400] * 10
     assert np.bincount(data.validation.targets).tolist() == [100] * 10
     inputs = take(data.train.training(Feed(64)), 1)[0][0]
     assert inputs.min() == 0
-    assert inputs.max() == 1
+    assert inputs.max() == 255
 
 
 # Augmentation
@@ -297,16 +317,40 @@ def torchvision_window(height, width, uniform):
 
 @pytest.mark.parametrize("shape", [(375, 500), (500, 333), (64, 64), (10, 1000), (900, 7), (1, 1)])
 def test_the_crop_is_that_of_torchvision(shape):
-    window = tf.function(augment.crop_window, input_signature=[tf.TensorSpec([2], tf.int32), tf.TensorSpec([22])])
-    for seed in range(100):
-        uniform = tf.random.stateless_uniform([22], [seed, 1])
-        expected = torchvision_window(*shape, uniform.numpy().astype(float).tolist())
-        assert window(tf.constant(shape), uniform).numpy().tolist() == expected
+    uniform = tf.random.stateless_uniform([100, 22], [0, 1])
+    windows = augment.crop_windows(tf.constant([shape] * 100), uniform).numpy().tolist()
+    assert windows == [torchvision_window(*shape, row) for row in uniform.numpy().astype(float).tolist()]
+
+
+def test_the_crops_of_a_batch_are_those_of_its_images():
+    shapes = tf.constant([(375, 500), (10, 1000), (1, 1), (64, 64)])
+    uniform = tf.random.stateless_uniform([4, 22], [0, 1])
+    one_by_one = [augment.crop_windows(shapes[i : i + 1], uniform[i : i + 1]) for i in range(4)]
+    np.testing.assert_array_equal(augment.crop_windows(shapes, uniform), np.concatenate(one_by_one))
+
+
+def test_parts_are_drawn_evenly_and_by_the_seed_of_an_image_alone():
+    count = 4000
+    seeds = tf.stack([tf.fill([count], tf.constant(7, tf.int64)), tf.range(count, dtype=tf.int64)], axis=1)
+    sizes = tf.fill([count, 2], 1000)
+    windows, mirrored = augment.draw_parts(sizes, seeds)
+    areas = np.prod(windows.numpy()[:, 2:] / 1000, axis=1)
+    # Areas that fit whatever their ratio are uniform: a tenth of the draws is in each tenth below three quarters.
+    counts, _ = np.histogram(areas, np.linspace(0.08, 0.72, 9))
+    assert np.abs(counts / counts.mean() - 1).max() < 0.15  # three deviations of about 0.05
+    assert abs(np.mean(mirrored) - 0.5) < 3 * 0.5 / count**0.5
+    again, _ = augment.draw_parts(sizes[:5], seeds[100:105])
+    np.testing.assert_array_equal(again, windows[100:105])
+
+
+@pytest.mark.parametrize("content", [tf.io.encode_jpeg, tf.io.encode_png])
+def test_the_header_tells_the_size_of_an_image(content):
+    assert augment.image_size(content(picture(0, 40, 300))).numpy().tolist() == [40, 300]
 
 
 def test_a_crop_at_the_end_of_the_draws_stays_inside():
-    uniform = tf.fill([22], np.float32(1 - 2**-24))
-    y, x, height, width = augment.crop_window(tf.constant([4001, 4003]), uniform).numpy()
+    uniform = tf.fill([1, 22], np.float32(1 - 2**-24))
+    y, x, height, width = augment.crop_windows(tf.constant([[4001, 4003]]), uniform).numpy()[0]
     assert y + height <= 4001
     assert x + width <= 4003
 
@@ -314,7 +358,7 @@ def test_a_crop_at_the_end_of_the_draws_stays_inside():
 def test_validation_takes_the_centre_of_the_resized_photograph():
     image = picture(1, 256, 300)
     result = augment.validation_photograph(tf.io.encode_png(image), 224)
-    np.testing.assert_allclose(result, augment.normalize(image[16:240, 38:262]), atol=1e-6)
+    np.testing.assert_array_equal(result, image[16:240, 38:262])
 
 
 @pytest.mark.parametrize("kind", ["png", "jpeg"])
@@ -323,22 +367,16 @@ def test_a_training_photograph_is_its_window_resized(kind):
     # With subsampled colours, pixels at the edge of a window depend on whether those beyond are decoded too.
     encoded = tf.io.encode_png(image) if kind == "png" else tf.io.encode_jpeg(image, chroma_downsampling=False)
     image = tf.io.decode_image(encoded)
-    mirrored = set()
-    for seed in ([0, 1], [0, 2], [0, 3], [0, 4]):
-        uniform = tf.random.stateless_uniform([23], seed)
-        y, x, height, width = augment.crop_window(tf.constant([90, 120]), uniform[:-1]).numpy()
+    windows, mirrored = augment.draw_parts(tf.constant([[90, 120]] * 6), tf.constant([[0, n] for n in range(6)]))
+    assert {*mirrored.numpy().tolist()} == {False, True}
+    for window, mirror in zip(windows.numpy(), mirrored.numpy(), strict=True):
+        y, x, height, width = window
         expected = tf.image.resize(image[y : y + height, x : x + width], [40, 40], antialias=True)
-        mirrored.add(bool(uniform[-1] < 0.5))
-        expected = expected[:, ::-1] if uniform[-1] < 0.5 else expected
-        result = augment.training_photograph(encoded, seed, 40)
-        np.testing.assert_allclose(result, augment.normalize(expected), atol=1e-5)
-    assert mirrored == {False, True}
-
-
-def test_normalised_photographs_have_imagenets_mean_at_zero():
-    mean, std = np.array(augment.IMAGENET_MEAN), np.array(augment.IMAGENET_STD)
-    images = np.stack([mean, mean + std, mean - 2 * std])[None] * 255  # one row of three pixels
-    np.testing.assert_allclose(augment.normalize(images)[0], [[0] * 3, [1] * 3, [-2] * 3], atol=1e-6)
+        expected = expected[:, ::-1] if mirror else expected
+        result = augment.training_photograph(encoded, window, mirror, 40)
+        assert result.dtype == tf.uint8
+        # Rounded, and not cut off; a mean that is all but half way between two numbers may go either way.
+        assert np.abs(np.float64(result) - expected.numpy()).max() < 0.5001
 
 
 def test_small_images_are_moved_and_mirrored_evenly():
@@ -369,7 +407,7 @@ def test_a_small_image_depends_on_its_own_seed_only():
 @pytest.mark.parametrize(("dot", "suffix"), [("-", ""), ("-", ".gz"), (".", ""), (".", ".gz")])
 def test_idx_files_are_found_by_each_of_their_names(tmp_path, dot, suffix):
     write_idx_folder(tmp_path, dot, suffix)
-    data = load_images("folder", str(tmp_path), None, False, "fail")
+    data = load("folder", str(tmp_path))
     assert (data.train.size, data.validation.size, data.image_shape) == (TRAIN, VALIDATION, (12, 10, 1))
 
 
@@ -380,7 +418,7 @@ def test_idx_files_must_be_whole(tmp_path):
 
     def error():
         with pytest.raises(DataError) as caught:
-            load_images("folder", str(tmp_path), None, False, "fail")
+            load("folder", str(tmp_path))
         return str(caught.value)
 
     for length in (len(whole) - 1, 10):
@@ -405,15 +443,17 @@ def test_idx_images_must_be_of_one_size_and_of_two_classes(tmp_path):
     for split, count in (("train", TRAIN), ("t10k", VALIDATION)):
         write_idx(tmp_path / f"{split}-labels-idx1-ubyte", np.zeros(count, np.uint8))
     with pytest.raises(DataError, match="at least 2 classes. Received: 1"):
-        load_images("folder", str(tmp_path), None, False, "fail")
+        load("folder", str(tmp_path))
     write_idx(tmp_path / "t10k-images-idx3-ubyte", np.zeros((VALIDATION, 5, 5), np.uint8))
     with pytest.raises(DataError, match=r"must have one size. Received: \(12, 10\)"):
-        load_images("folder", str(tmp_path), None, False, "fail")
+        load("folder", str(tmp_path))
 
 
 @pytest.mark.parametrize("validation", ["val", "validation", "test"])
 def test_folders_have_classes_in_sorted_order(tmp_path, validation):
-    data = load_images("folder", str(write_photographs(tmp_path, 3, validation)), None, False, "fail")
+    data = load("folder", str(write_photographs(tmp_path, 3, validation)))
+    assert (kinds.CHOSEN_ON_TEST in data.notes) == (validation == "test")
+    assert data.test is None
     assert data.image_shape == (224, 224, 3)
     assert data.validation.paths == [str(tmp_path / validation / f"class_0{i}" / "image.JPEG") for i in range(3)]
     assert data.validation.labels == [0, 1, 2]
@@ -445,17 +485,206 @@ def test_truncated_files_fail_or_are_left_out(tmp_path):
         with open(path, "wb") as file:
             file.write(content)
     with pytest.raises(DataError, match=f"bad_images='skip'` leaves the others out. Received: {bad[0]} and 1 more"):
-        load_images("folder", str(tmp_path), SIZE, False, "fail")
-    data = load_images("folder", str(tmp_path), SIZE, False, "skip")
+        load("folder", str(tmp_path), SIZE)
+    data = load("folder", str(tmp_path), SIZE, False, "skip")
     assert data.skipped == tuple(bad)
     assert (data.train.size, data.validation.size) == (3, 3)
     assert len(take(data.train.training(Feed(3)), 2)) == 2
 
 
+def test_a_folder_with_validation_and_test_has_both(tmp_path):
+    write_photographs(tmp_path, 3)
+    shutil.copytree(tmp_path / "val", tmp_path / "test")
+    data = load("folder", str(tmp_path), SIZE)
+    assert [str(tmp_path / "val" / "class_00" / "image.JPEG"), str(tmp_path / "test" / "class_00" / "image.JPEG")] == [
+        source.paths[0] for source in (data.validation, data.test)
+    ]
+    assert kinds.CHOSEN_ON_TEST not in data.notes
+    shutil.rmtree(tmp_path / "test/class_01")
+    data = load("folder", str(tmp_path), SIZE)
+    assert data.test is None
+    assert "the test folder is not used: its classes are not those of train" in data.notes
+
+
+def write_small(folder, encode=tf.io.encode_png, channels=3):
+    """The pictures of `SmallColours` as files."""
+    for split, count in (("train", TRAIN), ("test", VALIDATION)):
+        for number in range(TRAIN):
+            place = folder / split / f"class_{number:02}"
+            place.mkdir(parents=True)
+            image = picture(number % count, 32, 32)[..., :channels]
+            (place / "image.png").write_bytes(encode(image).numpy())
+    return folder
+
+
+def test_the_size_of_images_decides_what_is_done_with_them_and_not_the_route(tmp_path, sets):
+    files, prepared = load("folder", str(write_small(tmp_path / "small"))), sets["in_memory"]
+    np.testing.assert_array_equal(files.train.inputs[3], picture(3, 32, 32))
+    for name in ("classes", "image_shape", "scaling", "notes"):
+        assert getattr(files, name) == getattr(prepared, name)
+    assert files.notes == (
+        "images of 32x32x3 in memory, moved by up to 4 pixels and mirrored in training; pixels scaled to [0, 1]",
+        "the best model is chosen on the test split: there is no other for validation",
+    )
+    enlarged = load("folder", str(tmp_path / "small"), 48)
+    assert (type(enlarged.train), enlarged.scaling) == (Photographs, IMAGENET)
+    large = tmp_path / "small/train/class_00/large.png"
+    large.write_bytes(tf.io.encode_png(picture(0, 33, 32)).numpy())
+    several = load("folder", str(tmp_path / "small"))
+    assert (type(several.train), several.image_shape) == (Photographs, (224, 224, 3))
+    assert several.notes[0] == (
+        "photographs, of which training sees random parts and validation the centre, at 224x224; "
+        "pixels normalised by ImageNet's mean and deviation"
+    )
+
+
+def test_grey_images_of_one_size_stay_grey_and_are_not_mirrored(tmp_path):
+    data = load("folder", str(write_small(tmp_path, channels=1)))
+    assert data.image_shape == (32, 32, 1)
+    assert data.train.augment is None
+
+
+def test_large_images_of_one_size_are_photographs(tmp_path):
+    for split in ("train", "val"):
+        for name in ("a", "b"):
+            (tmp_path / split / name).mkdir(parents=True)
+            (tmp_path / split / name / "1.png").write_bytes(tf.io.encode_png(picture(0, 65, 64)).numpy())
+    assert isinstance(load("folder", str(tmp_path)).train, Photographs)
+
+
+def test_a_folder_like_that_of_tiny_imagenet_is_read(tmp_path):
+    for name in ("n01", "n02"):
+        (tmp_path / "train" / name / "images").mkdir(parents=True)
+        (tmp_path / "train" / name / f"{name}_boxes.txt").write_text("0\t0\n")
+        for number in range(2):
+            path = tmp_path / "train" / name / "images" / f"{name}_{number}.JPEG"
+            path.write_bytes(tf.io.encode_jpeg(picture(number, 64, 64)).numpy())
+    for split in ("val", "test"):
+        (tmp_path / split / "images").mkdir(parents=True)
+        for number in range(3):
+            path = tmp_path / split / "images" / f"{split}_{number}.JPEG"
+            path.write_bytes(tf.io.encode_jpeg(picture(number, 64, 64)).numpy())
+    annotations = tmp_path / "val/val_annotations.txt"
+    annotations.write_text("".join(f"val_{n}.JPEG\t{c}\t0\t0\t9\t9\n" for n, c in enumerate(("n02", "n01", "n02"))))
+    data = load("folder", str(tmp_path))
+    assert (data.train.size, data.validation.size, data.classes, data.test) == (4, 3, 2, None)
+    assert data.train.targets.tolist() == [0, 0, 1, 1]
+    assert data.validation.targets.tolist() == [0, 1, 1]
+    np.testing.assert_array_equal(
+        data.validation.inputs[0], tf.io.decode_jpeg((tmp_path / "val/images/val_1.JPEG").read_bytes())
+    )
+    annotations.write_text("val_0.JPEG n02\n")
+    with pytest.raises(DataError, match="a file's name, a tab and a class folder of train. Received: 'val_0.JPEG n02'"):
+        load("folder", str(tmp_path))
+
+
+def test_files_that_are_corrupt_inside_are_named_or_left_out(tmp_path):
+    write_photographs(tmp_path, 3)
+    large = tf.io.encode_png(picture(0, 90, 80)).numpy()
+    jpeg = bytearray(JPEG)
+    start = jpeg.index(b"\xff\xc0") + 9  # the number of colours, in the header of the frame
+    jpeg[start] = 77
+    bad = [tmp_path / "train/class_00/a.jpg", tmp_path / "train/class_00/b.png", tmp_path / "val/class_01/c.png"]
+    for path, content in zip(bad, (bytes(jpeg), large[:300] + b"?" + large[301:], b""), strict=True):
+        path.write_bytes(content)
+    assert is_complete(str(bad[0]))
+    assert is_complete(str(bad[1]))
+    with pytest.raises(DataError, match=f"Received: {bad[0]} and 2 more"):
+        load("folder", str(tmp_path), SIZE)
+    data = load("folder", str(tmp_path), SIZE, bad_images="skip")
+    assert data.skipped == tuple(map(str, bad))
+    assert (data.train.size, data.validation.size) == (3, 3)
+
+
+def test_whatever_else_lies_in_a_class_folder_neither_hangs_nor_crashes(tmp_path):
+    place = write_photographs(tmp_path, 3) / "train" / "class_00"
+    os.mkfifo(place / "fifo.jpg")
+    (place / "folder.png").mkdir()
+    (place / "gone.jpg").symlink_to(tmp_path / "nowhere")
+    with socket.socket(socket.AF_UNIX) as listening:
+        listening.bind(os.path.relpath(place / "socket.jpg"))
+        names = [b"two\nlines.jpg", b"caf\xe9.jpg", " spaced 图.jpg".encode()]
+        for name in names:
+            with open(os.fsencode(place) + b"/" + name, "wb") as file:
+                file.write(JPEG)
+        with pytest.raises(DataError) as caught:
+            load("folder", str(tmp_path), SIZE)
+        assert str(caught.value).endswith(f"Received: {place}/fifo.jpg and 3 more")
+        data = load("folder", str(tmp_path), SIZE, bad_images="skip")
+    assert [path.rsplit("/")[-1] for path in data.skipped] == ["fifo.jpg", "folder.png", "gone.jpg", "socket.jpg"]
+    assert data.train.size == 6
+    assert len(take(data.train.training(Feed(6)), 1)) == 1
+    assert len(fingerprint(data.train.contents())) == 32
+    (place / "fifo.jpg").unlink()
+    os.truncate(os.fsencode(place) + b"/caf\xe9.jpg", 9)
+    with pytest.raises(DataError) as caught:
+        load("folder", str(tmp_path), SIZE)
+    assert f"Received: {place}/caf\\xe9.jpg and 3 more" in str(caught.value)
+
+
+@pytest.fixture
+def opened(monkeypatch):
+    """Every check is kept, and the names of the files that are opened for one."""
+    names = []
+    look = checks.is_complete
+    monkeypatch.setattr(cache, "WORTH_SECONDS", 0.0)
+    monkeypatch.setattr(checks, "is_complete", lambda path: names.append(path) or look(path))
+    return names
+
+
+@pytest.mark.parametrize("elsewhere", [False, True])
+def test_a_second_start_opens_only_files_that_have_changed(tmp_path, opened, elsewhere):
+    folder = write_photographs(tmp_path / "images", 3)
+    options = {"cache_dir": str(tmp_path / "kept")} if elsewhere else {}
+    first = load("folder", str(folder), SIZE, **options)
+    assert len(opened) == 6
+    assert (tmp_path / "kept").exists() == elsewhere != (folder / ".tfwarmup").exists()
+    opened.clear()
+    again = load("folder", str(folder), SIZE, **options)
+    assert opened == []
+    assert (again.train.paths, again.notes) == (first.train.paths, first.notes)
+    changed = folder / "train/class_01/image.JPEG"
+    state = changed.stat()
+    changed.write_bytes(changed.read_bytes()[:-10] + bytes(10))  # as long as before, and damaged
+    os.utime(changed, ns=(state.st_atime_ns, state.st_mtime_ns + 1))
+    new = folder / "val/class_00/new.jpg"
+    new.write_bytes(JPEG)
+    with pytest.raises(DataError, match=f"Received: {changed} and 0 more"):
+        load("folder", str(folder), SIZE, **options)
+    assert sorted(opened) == [str(changed), str(new)]
+
+
+def test_what_is_kept_moves_with_the_folder_and_is_made_again_if_it_is_damaged(tmp_path, opened):
+    folder = write_photographs(tmp_path / "images", 3)
+    load("folder", str(folder), SIZE)
+    moved = folder.rename(tmp_path / "moved")
+    opened.clear()
+    load("folder", str(moved), SIZE)
+    assert opened == []
+    (kept,) = (moved / ".tfwarmup").iterdir()
+    content = bytearray(kept.read_bytes())
+    content[len(content) // 3] ^= 1
+    for damaged in (bytes(content), content[:100], b""):
+        kept.write_bytes(damaged)
+        opened.clear()
+        load("folder", str(moved), SIZE)
+        assert len(opened) == 6
+
+
+def test_a_folder_that_cannot_be_written_to_is_checked_every_time(tmp_path, opened, caplog):
+    folder = write_photographs(tmp_path, 3)
+    (folder / ".tfwarmup").write_text("in the way")  # root may write to a folder that is read-only
+    for _ in range(2):
+        opened.clear()
+        load("folder", str(folder), SIZE)
+        assert len(opened) == 6
+    assert "--cache_dir names a folder for it" in caplog.text
+
+
 def test_folder_errors_say_the_rule_and_the_path(tmp_path):
     def error(folder, bad_images="fail"):
         with pytest.raises(DataError) as caught:
-            load_images("folder", folder and str(folder), SIZE, False, bad_images)
+            load("folder", folder and str(folder), SIZE, False, bad_images)
         return str(caught.value)
 
     assert "needs `data_dir`" in error(None)
@@ -478,30 +707,58 @@ def test_folder_errors_say_the_rule_and_the_path(tmp_path):
 
 def test_arguments_are_checked():
     with pytest.raises(DataError, match="`bad_images` must be one of fail, skip. Received: bad_images='keep'"):
-        load_images("digits", None, None, False, "keep")
+        load("digits", None, None, False, "keep")
     with pytest.raises(DataError, match="`image_size` must be > 0. Received: image_size=0"):
-        load_images("digits", None, 0, False, "fail")
+        load("digits", None, 0)
 
 
 def test_images_of_one_size_take_no_other(root):
     with pytest.raises(DataError, match="must be left out for images of one size, here 12x10. Received: image_size=32"):
-        load_images("folder", str(root / "idx"), 32, False, "fail")
+        load("folder", str(root / "idx"), 32)
+
+
+def test_grey_images_are_standardised_by_the_pixels_of_training(root):
+    data = load("folder", str(root / "idx"), standardize=True)
+    pixels = data.train.inputs.astype(np.float64)
+    np.testing.assert_allclose(data.scaling.mean, pixels.mean(), rtol=1e-12)
+    np.testing.assert_allclose(data.scaling.deviation, pixels.std(), rtol=1e-12)
+    mean, deviation = pixels.mean() / 255, pixels.std() / 255
+    assert f"pixels standardised by mean {mean:.6g} and deviation {deviation:.6g} of [0, 1]" in data.notes[0]
+    given = load("folder", str(root / "idx"), standardize=True, standardize_by=(0.2, 0.4))
+    assert given.scaling == Scaling((51.0,), (102.0,))
+
+
+def test_only_grey_images_of_one_size_are_standardised(root):
+    with pytest.raises(DataError, match="`standardize` is for grey images. Received: images with 3 channels"):
+        load("small_colours", str(root), standardize=True)
+    with pytest.raises(DataError, match="grey images of one size, at most 64 pixels. Received: photographs"):
+        load("folder", str(root / "folder"), SIZE, standardize=True)
 
 
 # TFDS
 
 
+def test_a_set_with_validation_and_test_has_both_and_one_without_says_so(root, tmp_path):
+    assert kinds.CHOSEN_ON_TEST in load("small_colours", str(root)).notes
+    three = ThreeParts(data_dir=tmp_path)
+    three.download_and_prepare()
+    data = load("three_parts", str(tmp_path))
+    assert kinds.CHOSEN_ON_TEST not in data.notes
+    assert (data.validation.size, data.test.size) == (VALIDATION, 3)
+    assert load("three_parts", str(tmp_path), 48).test.size == 3
+
+
 @pytest.mark.parametrize("name", ["no_such_set", "emnist/no_such_config", "not a name"])
 def test_unknown_names_say_which_names_there_are(tmp_path, name):
     with pytest.raises(DataError, match=f"`dataset` must be digits, folder, or .* Received: dataset='{name}'"):
-        load_images(name, str(tmp_path), None, False, "fail")
+        load(name, str(tmp_path))
 
 
 def test_a_missing_set_says_how_to_get_it(tmp_path):
     with pytest.raises(DataError, match=f"run `tfds build emnist/digits --data_dir={tmp_path}`"):
-        load_images("emnist/digits", str(tmp_path), None, False, "fail")
+        load("emnist/digits", str(tmp_path))
     with pytest.raises(DataError, match="manual_dir should contain two files: ILSVRC2012_img_train.tar"):
-        load_images("imagenet2012", str(tmp_path), None, False, "fail")
+        load("imagenet2012", str(tmp_path))
 
 
 def test_without_a_network_a_download_fails_at_once(tmp_path, monkeypatch):
@@ -510,31 +767,31 @@ def test_without_a_network_a_download_fails_at_once(tmp_path, monkeypatch):
 
     monkeypatch.setattr("urllib.request.urlopen", no_network)
     with pytest.raises(DataError, match="needs a network. .* Received: no answer from biometrics.nist.gov"):
-        load_images("emnist/digits", str(tmp_path), None, True, "fail")
+        load("emnist/digits", str(tmp_path), download=True)
 
 
 def test_archives_to_fetch_by_hand_are_asked_for(tmp_path):
     asked = f"Put them into {tmp_path}/downloads/manual, .* Received: "
     with pytest.raises(DataError, match=asked + "(AssertionError|no answer from)"):
-        load_images("imagenet2012", str(tmp_path), None, True, "fail")
+        load("imagenet2012", str(tmp_path), download=True)
     (tmp_path / "downloads/manual").mkdir(parents=True, exist_ok=True)
     (tmp_path / "downloads/manual/another.tar").touch()  # no network is asked where something was fetched by hand
     with pytest.raises(DataError, match=asked + "NotFoundError"):
-        load_images("imagenet2012", str(tmp_path), None, True, "fail")
+        load("imagenet2012", str(tmp_path), download=True)
 
 
 def test_a_set_is_prepared_when_downloads_are_allowed(tmp_path):
     with pytest.raises(DataError, match="Received: nothing there"):
-        load_images("small_colours", str(tmp_path), None, False, "fail")
-    assert load_images("small_colours", str(tmp_path), None, True, "fail").train.size == TRAIN
-    assert load_images("small_colours", str(tmp_path), None, False, "fail").train.size == TRAIN
+        load("small_colours", str(tmp_path))
+    assert load("small_colours", str(tmp_path), download=True).train.size == TRAIN
+    assert load("small_colours", str(tmp_path)).train.size == TRAIN
 
 
 def test_a_set_without_images_is_refused(tmp_path):
     with pytest.raises(
-        DataError, match="must have an image of 8 bits a channel and a class label. Received: sentences"
+        DataError, match="must have an image with 8 bits per channel and a class label. Received: sentences"
     ):
-        load_images("sentences", str(tmp_path), None, False, "fail")
+        load("sentences", str(tmp_path))
 
 
 def test_files_of_a_set_must_be_there_and_whole(root, tmp_path):
@@ -542,7 +799,7 @@ def test_files_of_a_set_must_be_there_and_whole(root, tmp_path):
     file = sorted(tmp_path.rglob("*train.tfrecord*"))[1]
     file.write_bytes(file.read_bytes()[:-5])
     with pytest.raises(DataError, match="The files of a TFDS set must be complete; prepare .* again"):
-        load_images("small_colours", str(tmp_path), None, False, "fail")
+        load("small_colours", str(tmp_path))
     file.unlink()
     with pytest.raises(DataError, match=f"Received: no {file}, and 0 more are missing"):
-        load_images("small_colours", str(tmp_path), None, False, "fail")
+        load("small_colours", str(tmp_path))

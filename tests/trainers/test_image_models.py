@@ -7,7 +7,8 @@ import numpy as np
 import pytest
 import tensorflow as tf
 
-from trainers.tasks.image_models import MODELS, ModelError, build_model
+from trainers.tasks.images.models import MODELS, SCALED, ModelError, build_model
+from trainers.tasks.images.scaling import IMAGENET, UNIT, Scaling
 
 SMALL = [name for name in MODELS if name != "resnet50"]
 POLICIES = ["float32", "mixed_float16", "mixed_bfloat16"]
@@ -33,7 +34,56 @@ def trainable_parameters(model):
 
 
 def images(*shape):
-    return np.random.default_rng(0).uniform(size=shape).astype("float32")
+    return np.random.default_rng(0).integers(0, 256, shape).astype("uint8")
+
+
+def scaled(model, pixels):
+    """What the layers behind the first see."""
+    return keras.Model(model.input, model.get_layer(SCALED).output)(pixels).numpy()
+
+
+def test_pixels_are_scaled_to_the_unit_interval_exactly():
+    model = build_model("mlp", (28, 28, 1), 10, UNIT)
+    pixels = images(2, 28, 28, 1)
+    np.testing.assert_array_equal(scaled(model, pixels), np.float32(pixels) / np.float32(255))
+
+
+@pytest.mark.parametrize("name", [*SMALL, pytest.param("resnet50", marks=pytest.mark.slow)])
+def test_every_model_scales_its_pixels_first(name, tmp_path):
+    shape, scaling = (32, 32, 3), Scaling((10.0, 20.0, 30.0), (1.0, 2.0, 4.0))
+    keras.utils.set_random_seed(0)
+    model = build_model(name, shape, 4, scaling)
+    keras.utils.set_random_seed(0)
+    plain = build_model(name, shape, 4, Scaling((0.0,), (1.0,)))
+    pixels = images(2, *shape)
+    expected = (pixels - np.float32([10, 20, 30])) / np.float32([1, 2, 4])
+    np.testing.assert_array_equal(scaled(model, pixels), expected)
+    np.testing.assert_array_equal(model(pixels), plain(expected))
+    np.testing.assert_array_equal(model(np.float32(pixels)), plain(expected))
+    model.save(tmp_path / "model.keras")
+    np.testing.assert_array_equal(keras.models.load_model(tmp_path / "model.keras")(pixels), model(pixels))
+
+
+def test_photographs_have_imagenets_mean_at_zero():
+    mean, deviation = np.array([0.485, 0.456, 0.406]), np.array([0.229, 0.224, 0.225])
+    pixels = 255 * np.stack([mean, mean + deviation, mean - 2 * deviation])[None, None].astype("float32")
+    model = build_model("mlp", (1, 3, 3), 2, IMAGENET)
+    np.testing.assert_allclose(scaled(model, pixels)[0, 0], [[0] * 3, [1] * 3, [-2] * 3], atol=1e-6)
+
+
+@pytest.mark.parametrize("policy", ["mixed_float16"], indirect=True)
+def test_half_precision_scales_in_float32(policy):
+    pixels = images(2, 28, 28, 1)
+    half = scaled(build_model("mlp", (28, 28, 1), 10, Scaling((33.3,), (78.6,))), pixels)
+    assert half.dtype == np.float32
+    np.testing.assert_allclose(half, (pixels - 33.3) / 78.6, rtol=1e-5, atol=1e-6)
+
+
+@pytest.mark.parametrize("activation", ["relu", "tanh"])
+def test_hidden_units_of_mlp_are_those_asked_for(activation):
+    model = build_model("mlp", (28, 28, 1), 10, activation=activation)
+    hidden = [layer for layer in model.layers if isinstance(layer, keras.layers.Dense)][:-1]
+    assert [layer.activation.__name__ for layer in hidden] == [activation] * 3
 
 
 def test_mlp_has_the_layers_of_the_paper():
@@ -102,7 +152,8 @@ def test_small_models_give_float32_logits_from_float32_images(name, shape, polic
     assert logits.shape == (3, 7)
     assert logits.dtype == "float32"
     assert np.isfinite(logits).all()
-    assert model.layers[1].compute_dtype == policy.removeprefix("mixed_")
+    assert model.get_layer(SCALED).compute_dtype == "float32"
+    assert model.layers[2].compute_dtype == policy.removeprefix("mixed_")
 
 
 @pytest.mark.parametrize("name", SMALL)
@@ -155,6 +206,7 @@ def test_a_saved_model_loads_without_custom_objects(name, tmp_path):
     np.testing.assert_array_equal(keras.models.load_model(tmp_path / "model.keras")(x), model(x))
 
 
+@pytest.mark.slow
 def test_a_saved_resnet50_loads_without_custom_objects(resnet50, tmp_path):
     resnet50.save(tmp_path / "model.keras")
     x = images(1, 224, 224, 3)

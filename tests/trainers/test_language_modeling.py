@@ -8,12 +8,13 @@ import numpy as np
 import pytest
 
 from tests.trainers.helpers import finish, program, records, stopped_at_the_first_checkpoint
-from trainers.engine.config import ConfigError, make_config
 from trainers.engine.errors import DataError
+from trainers.engine.evaluation import evaluate
+from trainers.engine.flags import ConfigError, make_config
 from trainers.engine.run import train
-from trainers.language_modeling import train_or_sample
-from trainers.tasks import TASKS
-from trainers.tasks.language_modeling import LanguageConfig
+from trainers.tasks import load_task
+from trainers.tasks.language.config import LanguageConfig
+from trainers.tasks.language.program import train_or_sample
 
 MODULE = "trainers.language_modeling"
 SMALL = {
@@ -78,7 +79,7 @@ def test_the_perplexity_is_that_of_every_token_once(trained, corpus):
     from trainers.engine.data import Feed
 
     folder, _ = trained
-    data = TASKS["language_modeling"].load(config(folder, corpus))
+    data = load_task("language_modeling").load(config(folder, corpus))
     model = keras.models.load_model(folder / "last.keras")
     losses, words = [], []
     for inputs, targets, _ in data.validation.evaluation(Feed(batch_size=1)):
@@ -87,22 +88,33 @@ def test_the_perplexity_is_that_of_every_token_once(trained, corpus):
             if target >= 0:
                 losses.append(-float(log_prob[position, target]))
                 words.append(target)
-    np.testing.assert_array_equal(words, data.details.validation_tokens)
+    np.testing.assert_array_equal(words, data.validation_tokens)
     assert records(folder)[-1]["val_loss"] == pytest.approx(np.mean(losses), rel=1e-5)
     assert isinstance(model(tf.nest.map_structure(lambda x: x, inputs)), tf.Tensor)
+
+
+def test_results_have_the_perplexity_without_context_too(trained, corpus):
+    folder, _ = trained
+    found = json.loads((folder / "results.json").read_text())
+    other = config(folder, corpus, eval_context=0, init_from=str(folder / "last.keras"))
+    expected = evaluate(load_task("language_modeling"), other)
+    assert found["val_no_context_perplexity"] == expected["val_perplexity"]
+    assert found["val_no_context_perplexity"] != found["val_perplexity"]
+    assert "val_no_context_perplexity" not in expected  # where there is no context there is but one
 
 
 @pytest.mark.parametrize("options", [{"strategy": "mirrored", "logical_devices": 2}, {"accumulate": 4}])
 def test_replicas_and_micro_batches_train_the_same_model(options, corpus, tmp_path):
     def final(name, **more):
-        train(TASKS["language_modeling"], config(tmp_path / name, corpus, dropout=0.0, epochs=1, **more))
+        train(load_task("language_modeling"), config(tmp_path / name, corpus, dropout=0.0, epochs=1, **more))
         return records(tmp_path / name)[-1]["val_loss"]
 
     assert final("other", **options) == pytest.approx(final("one"), rel=1e-5)
 
 
+@pytest.mark.slow
 def test_a_stopped_run_ends_bit_identical(corpus, tmp_path):
-    task = TASKS["language_modeling"]
+    task = load_task("language_modeling")
     train(task, config(tmp_path / "whole", corpus))
     with stopped_at_the_first_checkpoint():
         train(task, config(tmp_path / "stopped", corpus))
@@ -142,7 +154,7 @@ def test_another_vocabulary_is_refused(trained, corpus, tmp_path):
     document["config"]["data_dir"] = str(other)
     (folder / "config.json").write_text(json.dumps(document))
     with pytest.raises(DataError, match="A model needs the vocabulary that it was trained with"):
-        train(TASKS["language_modeling"], config(folder, other, epochs=12))
+        train(load_task("language_modeling"), config(folder, other, epochs=12))
     assert (folder / "status").read_text() == before
 
 
@@ -189,12 +201,13 @@ def write_full_vocabulary(folder, words=267_735):
 
 
 @pytest.mark.slow
+@pytest.mark.xdist_group("large")
 def test_the_papers_wikitext_experiment_builds_at_full_size_and_takes_steps(tmp_path):
     text = write_full_vocabulary(tmp_path / "text")
     flags = ["--dataset=wikitext", f"--data_dir={text}", "--strategy=mirrored", "--logical_devices=2"]
     small = ["--context=32", "--eval_context=0", "--batch_size=2", "--accumulate=1", "--steps=8", "--log_every=1"]
-    small += ["--checkpoint_every=0", f"--output_dir={tmp_path}/run"]
-    finish(program(MODULE, "--flagfile=configs/paper/wikitext103.flags", *flags, *small))
+    small += ["--checkpoint_every=0", "--decay_start=0", "--nosave_models", f"--output_dir={tmp_path}/run"]
+    finish(program(MODULE, "--flagfile=configs/paper/wikitext103.flags", *flags, *small), seconds=900)
     last = records(tmp_path / "run")[-1]
     assert last["updates"] >= 2
     assert np.isfinite(last["loss"])

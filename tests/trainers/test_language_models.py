@@ -7,16 +7,17 @@ import tensorflow as tf
 
 from trainers.engine.randomness import StatelessSeeds, _generators
 from trainers.layers import LayerError
-from trainers.tasks.language_models import build_language_model, next_word_log_probabilities
+from trainers.tasks.language.config import LanguageSizes
+from trainers.tasks.language.models import build_language_model, next_word_log_probabilities
 
 VOCABULARY, CUTOFFS = 60, (10, 30)
-SIZES = {"layers": 2, "width": 32, "heads": 4, "inner": 48, "cutoffs": CUTOFFS}
+SIZES = {"layers": 2, "width": 32, "heads": 4, "inner": 48, "cutoffs": CUTOFFS, "dropout": 0.0}
 DROPOUTS = {"dropout": 0.3, "attention_dropout": 0.1, "activation_dropout": 0.1, "softmax_dropout": 0.2}
 FULL_SIZE = {"layers": 16, "width": 1024, "heads": 8, "inner": 4096, "cutoffs": (20_000, 60_000), "factor": 4}
 
 
 def small_model(**options):
-    return build_language_model(VOCABULARY, **SIZES | options)
+    return build_language_model(VOCABULARY, LanguageSizes(**SIZES | options))
 
 
 def batch(*shape, words=VOCABULARY):
@@ -60,7 +61,7 @@ def test_parameters_at_full_size_are_the_247_million_of_the_paper(weightless):
     # a padding too, and fills up to a multiple of eight: 267,744. By its own account its model has 246,933,504
     # parameters (examples/layerdrop/README.md).
     for vocabulary, expected in ((267_735, 246_932_928), (267_744, 246_933_504)):
-        model = build_language_model(vocabulary, **FULL_SIZE, **DROPOUTS)
+        model = build_language_model(vocabulary, LanguageSizes(**FULL_SIZE | DROPOUTS))
         assert parameters_at_full_size(vocabulary) == expected
         assert sum(int(np.prod(weight.shape)) for weight in model.trainable_variables) == expected
 

@@ -11,7 +11,7 @@ import pytest
 from tests.trainers.helpers import final_weights, finish, program, records, run_tiny, status, tiny_flags, wait_for
 from tests.trainers.tiny import TinyConfig
 from trainers.engine.cluster import Worker, worker_of
-from trainers.engine.config import ConfigError
+from trainers.engine.flags import ConfigError
 
 
 def free_ports(count):
@@ -24,8 +24,8 @@ def free_ports(count):
     return ports
 
 
-def start_workers(folder, jobs=("worker", "worker"), **options):
-    """A process for each job; `folder` may be one for each, too."""
+def start_workers(folder, jobs=("worker", "worker"), each=({}, {}), **options):
+    """A process for each job; `folder` may be one for each, too, and each may have options of its own."""
     folders = folder if isinstance(folder, list) else [folder] * len(jobs)
     ports = iter(free_ports(len(jobs)))
     cluster = {job: [f"127.0.0.1:{next(ports)}" for _ in range(jobs.count(job))] for job in dict.fromkeys(jobs)}
@@ -33,13 +33,14 @@ def start_workers(folder, jobs=("worker", "worker"), **options):
     return [
         program(
             "tests.trainers.tiny",
-            *tiny_flags(folder, strategy="multiworker", **options),
+            *tiny_flags(folder, strategy="multiworker", **options, **own),
             TF_CONFIG=json.dumps({"cluster": cluster, "task": task}),
         )
-        for folder, task in zip(folders, tasks, strict=True)
+        for folder, task, own in zip(folders, tasks, each, strict=True)
     ]
 
 
+@pytest.mark.slow
 def test_two_workers_equal_one_process(tmp_path):
     options = {"normalise": True, "global_clipnorm": 0.1}
     outputs = [finish(worker)[0] for worker in start_workers(tmp_path / "two", **options)]
@@ -130,6 +131,17 @@ def test_a_chief_and_a_worker_with_dropout_parts_and_an_average_end_as_one_signa
             final_weights(tmp_path / "two", name), final_weights(tmp_path / "undisturbed", name)
         )
     assert records(tmp_path / "two") == records(tmp_path / "undisturbed")
+
+
+@pytest.mark.slow
+def test_workers_with_other_flags_are_refused_on_all_and_nothing_is_written(tmp_path):
+    """Each would update its copy of the weights in its own way, and nobody would notice."""
+    first, second = ({"learning_rate": rate} for rate in (1e-2, 1e-3))
+    for worker in start_workers(tmp_path / "two", each=(first, second)):
+        _, errors = finish(worker, code=2)
+        assert "All workers must have the same data and the same flags" in errors
+        assert "Received: others than worker 0 has, on worker 1" in errors
+    assert not (tmp_path / "two").exists()
 
 
 @pytest.mark.slow

@@ -6,7 +6,7 @@ from collections import Counter
 import numpy as np
 import pytest
 
-from trainers.tasks.ngrams import (
+from trainers.tasks.language.ngrams import (
     KneserNey,
     _discounts,
     bigram_perplexity,

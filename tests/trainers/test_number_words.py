@@ -3,8 +3,8 @@
 import pytest
 
 from trainers.engine.errors import DataError
-from trainers.tasks import number_words
-from trainers.tasks.number_words import ENGLISH, GERMAN, KINDS, is_held_out, number_pairs
+from trainers.tasks.translation import number_words
+from trainers.tasks.translation.number_words import ENGLISH, GERMAN, KINDS, is_held_out, number_pairs
 
 UNITS = [
     *("null", "eins", "zwei", "drei", "vier", "fünf", "sechs", "sieben", "acht", "neun", "zehn", "elf", "zwölf"),

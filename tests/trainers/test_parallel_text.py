@@ -7,7 +7,7 @@ import pytest
 import tensorflow_datasets as tfds
 
 from trainers.engine.errors import DataError
-from trainers.tasks.parallel_text import Splits, folder_splits, read_pairs, tfds_splits
+from trainers.tasks.translation.parallel_text import Splits, folder_splits, read_pairs, tfds_splits
 
 LANGUAGES = ("en", "de")
 PAIRS = [("A dog.", "Ein Hund."), ("Two cats!", "Zwei Katzen!"), ("Snow", "Schnee"), ("a  b", "c")]

@@ -1,7 +1,9 @@
 """Replicas, micro-batches and precisions are ways to compute, not other results."""
 
 import json
-import os
+import pathlib
+import re
+import time
 
 import keras
 import numpy as np
@@ -11,12 +13,11 @@ import tensorflow as tf
 import tfwarmup
 from tests.trainers.helpers import final_weights, program, records, run_tiny, stored_checkpoint, tiny_flags
 from tests.trainers.tiny import Tiny, TinyConfig
-from trainers.engine.config import make_config
-from trainers.engine.data import ArraySource
+from trainers.engine.data import ArraySource, Data
+from trainers.engine.flags import make_config
 from trainers.engine.run import train
 from trainers.engine.statistics import MovingStatistics
 from trainers.engine.step import Stepper
-from trainers.engine.task import Data
 
 CLIPPED = {"global_clipnorm": 0.1, "logical_devices": 2, "weight_decay": 0.01}
 
@@ -111,14 +112,24 @@ def test_xla_computes_the_same(alone, tmp_path):
 
 
 def peak_mebibytes(folder, accumulate):
+    """The most memory that a run has at once.
+
+    Read from the kernel's record of the program. What `wait4` reports is never less than the memory of the process
+    that started the program, and these tests are large themselves.
+    """
     options = {"rows": 4096, "batch_size": 4096, "width": 60000, "epochs": 2, "checkpoint_every": 0}
+    peak = 0
     with program("tests.trainers.tiny", *tiny_flags(folder, accumulate=accumulate, **options)) as process:
-        _, process.returncode, usage = os.wait4(process.pid, 0)
+        while process.poll() is None:
+            marks = pathlib.Path(f"/proc/{process.pid}/status").read_text()
+            peak = max(peak, *(int(kilobytes) for kilobytes in re.findall(r"VmHWM:\s+(\d+) kB", marks)), 0)
+            time.sleep(0.05)
     assert process.returncode == 0
-    return usage.ru_maxrss / 2**10
+    return peak / 2**10
 
 
 @pytest.mark.slow
+@pytest.mark.xdist_group("large")
 def test_memory_follows_the_micro_batch(tmp_path):
     # One activation of the whole batch is 4096 x 60000 x 4 bytes: at least that much is never there.
     activation = 4096 * 60000 * 4 / 2**20
@@ -167,7 +178,7 @@ class MaskTask(Tiny):
     def loss(self, config, targets, outputs):
         return outputs[:, 0]
 
-    def metrics(self, targets, outputs):
+    def metrics(self, config, targets, outputs):
         return {"error": outputs[:, 0]}
 
 
@@ -248,14 +259,51 @@ def test_the_first_speed_is_without_tracing(tmp_path):
     assert min(speeds) > max(speeds) / 50  # tracing is hundreds of steps long
 
 
-def test_tensorboard_shows_no_step_twice(tmp_path):
+def board_steps(folder):
+    """The steps that TensorBoard shows of a run, by their tags."""
     from tensorflow.python.summary.summary_iterator import summary_iterator
 
+    steps = {}
+    for path in (folder / "tensorboard").iterdir():
+        for event in summary_iterator(str(path)):
+            for value in event.summary.value:
+                steps.setdefault(value.tag, []).append(event.step)
+    return {tag: sorted(found) for tag, found in steps.items()}
+
+
+def test_tensorboard_shows_no_step_twice(tmp_path):
     run_tiny(tmp_path)
     (tmp_path / "checkpoints/step-000000000020.npz").unlink()  # as if it had been killed before it
     run_tiny(tmp_path)
-    steps = []
-    for path in (tmp_path / "tensorboard").iterdir():
-        events = list(summary_iterator(str(path)))
-        steps += [event.step for event in events if any(value.tag == "loss" for value in event.summary.value)]
-    assert sorted(steps) == [line["step"] for line in records(tmp_path)]
+    assert board_steps(tmp_path)["train/loss"] == [line["step"] for line in records(tmp_path)]
+
+
+def test_tensorboard_has_one_set_of_tags_for_a_run_that_an_older_version_began(tmp_path, monkeypatch):
+    run_tiny(tmp_path / "new", epochs=4)
+    folder = tmp_path / "old"
+    with monkeypatch.context() as older:
+        older.setattr("trainers.engine.records.board_tag", lambda name: name.replace("warmup_factor", "omega"))
+        run_tiny(folder, epochs=2)
+    path = folder / "metrics.jsonl"
+    path.write_text(path.read_text().replace('"warmup_factor"', '"omega"'))
+    assert {"loss", "val_loss", "learning_rate", "omega"} <= set(board_steps(folder))  # as it was then
+    run_tiny(folder, epochs=4)
+    assert board_steps(folder) == board_steps(tmp_path / "new")
+    assert board_steps(folder)["optimizer/warmup_factor"] == [line["step"] for line in records(folder)]
+
+
+def test_a_single_gpu_gets_its_batches_ahead_and_memory_as_it_needs_it(tmp_path, monkeypatch):
+    """There is no GPU here: a CPU plays its part, which shows the calls and not what they bring."""
+    grown = []
+    cpu = tf.config.list_logical_devices("CPU")[0]
+    real = tf.config.list_logical_devices
+    monkeypatch.setattr(tf.config, "list_logical_devices", lambda kind: [cpu] if kind == "GPU" else real(kind))
+    physical = tf.config.list_physical_devices
+    monkeypatch.setattr(tf.config, "list_physical_devices", lambda kind: ["gpu"] if kind == "GPU" else physical(kind))
+    monkeypatch.setattr(tf.config.experimental, "get_memory_growth", lambda gpu: gpu in grown)
+    monkeypatch.setattr(tf.config.experimental, "set_memory_growth", lambda gpu, on: grown.append(gpu))
+    monkeypatch.setattr(tf.config.experimental, "get_device_details", lambda gpu: {"device_name": "a GPU"})
+    weights = run_tiny(tmp_path / "gpu", strategy="one")
+    monkeypatch.undo()
+    assert grown == ["gpu"]
+    np.testing.assert_array_equal(weights, run_tiny(tmp_path / "cpu", strategy="one"))

@@ -9,7 +9,7 @@ import psutil
 import pytest
 
 from tests.trainers.helpers import final_weights, finish, program, records, run_tiny, status, tiny_flags, wait_for
-from trainers.engine.config import ConfigError
+from trainers.engine.flags import ConfigError
 from trainers.engine.lock import LOCK, locked
 
 # One interval of many steps: nothing is recorded or checkpointed by plan before the end.
@@ -35,7 +35,7 @@ def test_a_signal_in_the_middle_of_an_interval_saves_the_run_and_the_same_comman
     process.send_signal(number)
     _, errors = finish(process, code=code)
     assert time.monotonic() - began < SOON
-    assert f"stopped by {number.name}: the same command goes on from here" in errors
+    assert f"stopped by {number.name}: run the same command again to resume" in errors
     assert status(tmp_path / "stopped") == "stopped\n"
     output, _ = finish(program("tests.trainers.tiny", *tiny_flags(tmp_path / "stopped", **LONG)))
     assert "resumed at step" in output
@@ -52,7 +52,7 @@ def test_a_second_signal_ends_at_once_and_a_second_start_is_refused_meanwhile(tm
     _, errors = finish(program("tests.trainers.tiny", *flags), code=2)
     said = [line for line in errors.splitlines() if line.startswith("error: ")]
     assert said == [
-        f"error: --output_dir must not be in use by another process. Received: {tmp_path}, whose run is under way"
+        f"error: --output_dir must not be in use by another process. Received: {tmp_path}, whose run is still active"
     ]
     process.send_signal(signal.SIGTERM)
     time.sleep(1)

@@ -5,10 +5,10 @@ import json
 import pytest
 
 from trainers.engine.errors import DataError
-from trainers.tasks import subwords as module
-from trainers.tasks.marks import BOS, EOS, PAD, UNK
-from trainers.tasks.number_words import number_pairs
-from trainers.tasks.subwords import FACTS, MODEL, Subwords, kept_or_trained, text_fingerprint
+from trainers.tasks.translation import subwords as module
+from trainers.tasks.translation.marks import BOS, EOS, PAD, UNK
+from trainers.tasks.translation.number_words import number_pairs
+from trainers.tasks.translation.subwords import FACTS, MODEL, Subwords, kept_or_trained, text_fingerprint
 
 PAIRS = number_pairs(300, 0, held_out=False)
 SIZE = 400

@@ -2,6 +2,7 @@
 
 import contextlib
 import gzip
+import os
 import re
 import urllib.error
 from collections import Counter
@@ -13,14 +14,18 @@ import tensorflow_datasets as tfds
 
 from trainers.engine.data import Feed
 from trainers.engine.errors import DataError
-from trainers.tasks.text_blocks import IGNORED, TrainingBlocks, ValidationWindows
-from trainers.tasks.text_data import DATASETS, load_text, split_words
-from trainers.tasks.vocabulary import END, UNKNOWN, Vocabulary, number_text
-from trainers.tasks.wikitext103 import ARCHIVE, URLS, Wikitext103, read_prepared
+from trainers.tasks import cache
+from trainers.tasks.language import data as text_data
+from trainers.tasks.language.blocks import IGNORED, TrainingBlocks, ValidationWindows
+from trainers.tasks.language.config import TextFlags
+from trainers.tasks.language.data import DATASETS, load_text, split_words
+from trainers.tasks.language.vocabulary import END, UNKNOWN, Vocabulary, number_text
+from trainers.tasks.language.wikitext103 import ARCHIVE, URLS, Wikitext103, read_prepared
 
 REAL = Path(__file__).parents[3] / "shared/data"
 TRAIN = " \n = A = \n \n the cat saw the <unk> \n the dog , the cat \n"
 VALID = " \n the cat saw a bird \n"
+SPLITS = ("train", "valid", "test")
 
 
 def text_of(tokens):
@@ -51,7 +56,8 @@ def write_wikitext(folder, train=TRAIN, valid=VALID, test=None, suffix=".tokens"
 
 
 def load(dataset, data_dir=None, context=2, eval_context=0, download=False, vocabulary_size=None):
-    return load_text(dataset, data_dir and str(data_dir), context, eval_context, download, vocabulary_size)
+    flags = TextFlags(dataset, data_dir and str(data_dir), download, vocabulary_size, context, eval_context)
+    return load_text(flags)
 
 
 def error(*arguments, **options):
@@ -162,7 +168,7 @@ def test_rare_words_are_unknown_and_count_as_such():
 def test_long_texts_are_numbered_in_parts(monkeypatch):
     lines = [["b", "a", "b"], ["c"]] * 10
     text, vocabulary = number_text(lines, size=4)
-    monkeypatch.setattr("trainers.tasks.vocabulary.CHUNK", 7)
+    monkeypatch.setattr("trainers.tasks.language.vocabulary.CHUNK", 7)
     again, other = number_text(lines, size=4)
     np.testing.assert_array_equal(again, text)
     assert other.words == vocabulary.words == (END, "b", UNKNOWN, "a")
@@ -191,7 +197,7 @@ def test_another_vocabulary_than_the_saved_one_is_refused(tmp_path):
 def test_what_is_no_vocabulary_is_refused(tmp_path, content):
     if content is not None:
         (tmp_path / "words").write_bytes(content)
-    with pytest.raises(DataError, match="must be a text of one word a line. Received: .*words"):
+    with pytest.raises(DataError, match="must be a text with one word per line. Received: .*words"):
         Vocabulary.load(tmp_path / "words")
 
 
@@ -299,6 +305,66 @@ def test_validation_files_go_before_test_files_and_names_decide_the_order(tmp_pa
     data = load("text", tmp_path)
     assert data.vocabulary.decode(data.train_tokens[::2]) == ["a"] * 3 + ["b"] * 3
     assert len(data.validation_tokens) == 3
+    assert len(data.test.tokens) == 18
+    assert data.notes == ()
+
+
+def test_test_files_that_serve_for_validation_are_said_to(tmp_path):
+    for name in ("train", "test"):
+        (tmp_path / f"{name}.txt").write_text("a b\n" * 9)
+    data = load("text", tmp_path)
+    assert data.notes == ("the best model is chosen on the test files: there are no others for validation",)
+    assert data.test is None
+
+
+def test_any_file_that_is_text_counts_and_others_are_named(tmp_path):
+    (tmp_path / "one.md").write_text("abc\n" * 20)
+    (tmp_path / "two").write_text("déjà\n" * 20, encoding="utf-8")
+    with gzip.open(tmp_path / "three.gz", "wt") as file:
+        file.write("xyz\n" * 10)
+    (tmp_path / "long").write_text("é" * 2**16 + "\n", encoding="utf-8")  # cut off in the middle of a letter
+    (tmp_path / "picture.png").write_bytes(b"\x89PNG\r\n\x1a\n\0\0")
+    (tmp_path / "latin").write_bytes(b"d\xe9j\xe0\n")
+    (tmp_path / "blank.md").write_text(" \n")
+    (tmp_path / ".hidden").write_text("hidden\n" * 20)
+    os.mkfifo(tmp_path / "fifo")
+    data = load("text", tmp_path)
+    assert {"abc", "déjà", "xyz"} <= {*data.vocabulary.words}
+    assert "hidden" not in data.vocabulary.words
+    assert len(data.train_tokens) == 2 * (18 + 18 + 9 + 1)
+    assert data.notes == ("left out 3 files that are no text: blank.md, latin, picture.png",)
+
+
+def test_a_line_of_two_million_words_is_no_matter(tmp_path):
+    (tmp_path / "train.txt").write_text("a b\n" * 100)
+    (tmp_path / "val.txt").write_text("a " * 2_000_000 + "\n")
+    assert len(load("text", tmp_path, context=64).validation_tokens) == 2_000_001
+
+
+@pytest.mark.parametrize("dataset", ["text", "wikitext", "wikitext103"])
+def test_a_second_start_reads_no_text_again_unless_it_has_changed(tmp_path, dataset, monkeypatch):
+    monkeypatch.setattr(cache, "WORTH_SECONDS", 0.0)
+    names = ("train.txt", "valid.txt", "test.txt") if dataset == "text" else [f"wiki.{s}.tokens" for s in SPLITS]
+    for name in names:
+        (tmp_path / name).write_text("the cat saw the dog\n" * 5 + name + "\n")
+    first = load(dataset, tmp_path)
+    made = []
+    number = text_data.number_text
+    monkeypatch.setattr(text_data, "number_text", lambda *a: made.append(a) or number(*a))
+    again = load(dataset, tmp_path)
+    assert made == []
+    assert again.vocabulary.words == first.vocabulary.words
+    for part in ("train", "validation", "test"):
+        np.testing.assert_array_equal(getattr(again, part).tokens, getattr(first, part).tokens)
+    assert_same(take(again.train.training(Feed(2)), 3), take(first.train.training(Feed(2)), 3))
+    load(dataset, tmp_path, vocabulary_size=3)
+    assert len(made) == 1  # another vocabulary
+    load(dataset, tmp_path)
+    assert len(made) == 1  # which leaves the first one there
+    if dataset != "wikitext103":  # whose own files these no longer are
+        (tmp_path / names[1]).write_text("the cat saw the dog and more\n" * 5)
+        assert len(load(dataset, tmp_path).validation_tokens) == 40
+        assert len(made) == 2
 
 
 def test_the_last_tenth_of_every_file_is_held_out_where_names_do_not_split(tmp_path):
@@ -372,12 +438,14 @@ def test_missing_folders_and_files_are_named(tmp_path):
     for dataset in ("text", "wikitext"):
         assert f"dataset='{dataset}' needs `data_dir`" in error(dataset)
         assert error(dataset, tmp_path / "no") == f"`data_dir` must exist. Received: {tmp_path / 'no'}"
-    assert f"at least one .txt or .txt.gz file. Received: {tmp_path}" in error("text", tmp_path)
+    assert f"at least one file of UTF-8 text. Received: {tmp_path}" in error("text", tmp_path)
     assert f"Received: {tmp_path} without train and valid" in error("wikitext", tmp_path)
     write_wikitext(tmp_path, train=None)
     assert f"Received: {tmp_path} without train" in error("wikitext", tmp_path)
     (tmp_path / "train.txt").write_text("text\n")
-    assert f"must hold val*.txt or test*.txt too. Received: {tmp_path} with ['train.txt']" in error("text", tmp_path)
+    assert f"must hold val* or test* too. Received: {tmp_path} with ['train.txt', 'wiki.valid.tokens']" in error(
+        "text", tmp_path
+    )
 
 
 # WikiText-103

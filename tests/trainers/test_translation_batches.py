@@ -7,8 +7,8 @@ import pytest
 
 from trainers.engine.data import Feed
 from trainers.engine.errors import DataError
-from trainers.tasks.marks import BOS, EOS, PAD
-from trainers.tasks.translation_batches import Sequences, TranslationBatches, bucket_limits, cut_buckets
+from trainers.tasks.translation.batches import Sequences, TranslationBatches, bucket_limits, cut_buckets
+from trainers.tasks.translation.marks import BOS, EOS, PAD
 
 TOKENS = 120
 
@@ -228,6 +228,6 @@ def test_an_epoch_must_have_an_update(source):
     with pytest.raises(DataError) as caught:
         source.steps_per_epoch(Feed(10**6, replicas=2))
     assert str(caught.value) == (
-        "`max_tokens` must be small enough for replicas x `accumulate` = 2 micro-batches an epoch. "
+        "`max_tokens` must be small enough for replicas x `accumulate` = 2 micro-batches per epoch. "
         "Received: 1000000, which gives 1"
     )

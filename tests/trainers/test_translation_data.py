@@ -8,10 +8,13 @@ import pytest
 
 from trainers.engine.data import Feed
 from trainers.engine.errors import DataError
-from trainers.tasks.marks import EOS
-from trainers.tasks.number_words import number_pairs
-from trainers.tasks.subwords import MODEL
-from trainers.tasks.translation_data import load_translation
+from trainers.tasks import cache
+from trainers.tasks.translation.bleu import _groups
+from trainers.tasks.translation.config import ParallelTextFlags
+from trainers.tasks.translation.data import load_translation
+from trainers.tasks.translation.marks import EOS
+from trainers.tasks.translation.number_words import number_pairs
+from trainers.tasks.translation.subwords import MODEL, Subwords
 
 REAL = Path(__file__).parents[3] / "shared/data/multi30k"
 PAIRS = number_pairs(200, 5, held_out=False)
@@ -26,9 +29,9 @@ def write(folder, name, pairs):
     return [str(path) for path in paths]
 
 
-def load(dataset="text", files=None, validation=(None, None), test=(None, None), **options):
+def load(dataset="text", files=None, validation=(None, None), test=(None, None), folder=None, **options):
     source, target = files or (None, None)
-    return load_translation(
+    flags = ParallelTextFlags(
         **{
             "dataset": dataset,
             "source": source,
@@ -41,6 +44,7 @@ def load(dataset="text", files=None, validation=(None, None), test=(None, None),
             **options,
         }
     )
+    return load_translation(flags, folder)
 
 
 def error(*arguments, **options):
@@ -110,7 +114,7 @@ def test_a_folder_has_its_own_splits(tmp_path):
 
 def test_a_text_is_encoded_in_parts(tmp_path, monkeypatch):
     whole = load(files=write(tmp_path, "all", PAIRS))
-    monkeypatch.setattr("trainers.tasks.translation_data.CHUNK", 7)
+    monkeypatch.setattr("trainers.tasks.translation.data.CHUNK", 7)
     parts = load(files=write(tmp_path, "all", PAIRS))
     for side in ("sources", "targets"):
         np.testing.assert_array_equal(getattr(whole.train, side).tokens, getattr(parts.train, side).tokens)
@@ -160,12 +164,104 @@ def test_sides_of_very_different_length_are_left_out_if_they_are_not_short(tmp_p
 
 def test_if_no_pair_is_left_it_is_said(tmp_path):
     assert error(files=write(tmp_path, "all", PAIRS), max_length=2) == (
-        "A training pair must have at most max_length=2 subwords a side, and at most max_ratio=2.0 times those of the "
-        "other. Received: 180 pairs, none of them so"
+        "A training pair must have at most max_length=2 subwords per side, and at most max_ratio=2.5 times those of "
+        "the other. Received: 180 pairs, none of which fits"
     )
 
 
+@pytest.mark.parametrize("part", ["validation", "test"])
+def test_a_sentence_of_two_million_words_is_refused_at_once(tmp_path, part):
+    files = write(tmp_path, "all", PAIRS)
+    pairs = [*PAIRS[:2], ("eins " * 2_000_000, "eins"), PAIRS[3]]
+    said = error(files=files, **{part: write(tmp_path, "v", pairs)})
+    assert said == (
+        f"A sentence for {part} must have at most 1024 subwords, which --max_length may raise. "
+        f"Received: 2000000 in pair 3, {('eins ' * 8)!r}..."
+    )
+    subwords = [(" ".join(["tausendundeins"] * 700), "eins")]  # fewer words, but more subwords
+    assert "must have at most 1024 subwords" in error(files=files, **{part: write(tmp_path, "v", subwords)})
+    longer = load(files=files, max_length=20_000, **{part: write(tmp_path, "v", subwords)})
+    assert getattr(longer, part).longest > 1024
+
+
+def test_few_long_lines_are_translated_together():
+    lengths = [1] * 70 + [300] * 40 + [20_000] * 2
+    groups = list(_groups(range(112), lengths))
+    assert [number for group in groups for number in group] == list(range(112))
+    assert len(groups[0]) == 64
+    assert all(len(group) * max(lengths[number] for number in group) <= 64 * 256 or len(group) == 1 for group in groups)
+
+
+def test_the_test_is_a_source_of_batches_too(tmp_path):
+    test = [*PAIRS[190:], ("one", "")]
+    data = load(files=write(tmp_path, "all", PAIRS[:150]), test=write(tmp_path, "t", test))
+    assert read_back(data.test, data.subwords) == PAIRS[190:]
+    assert load(files=write(tmp_path, "all", PAIRS)).test is None
+
+
 # What a run has kept
+
+
+@pytest.fixture
+def learned(monkeypatch):
+    """All texts are kept; a list of the trainings of subwords."""
+    trainings = []
+    train = Subwords.train
+    monkeypatch.setattr(cache, "WORTH_SECONDS", 0.0)
+    monkeypatch.setattr(Subwords, "train", lambda *a: trainings.append(a) or train(*a))
+    return trainings
+
+
+def assert_same(ours, theirs):
+    for part in ("train", "validation", "test"):
+        one, other = getattr(ours, part), getattr(theirs, part)
+        assert (one is None) == (other is None)
+        for content, again in zip(one.contents() if one else (), other.contents() if other else (), strict=True):
+            np.testing.assert_array_equal(content, again)
+    for name in ("validation_pairs", "test_pairs", "filtered"):
+        assert getattr(ours, name) == getattr(theirs, name)
+    assert (ours.subwords.model, ours.subwords.text) == (theirs.subwords.model, theirs.subwords.text)
+
+
+@pytest.mark.parametrize("with_test", [False, True])
+def test_a_second_start_reads_and_learns_nothing_again(tmp_path, learned, monkeypatch, with_test):
+    options = {"files": write(tmp_path, "all", PAIRS), "max_length": 20}
+    options |= {"test": write(tmp_path, "t", [*PAIRS[190:], ("one", "")])} if with_test else {}
+    first = load(**options)
+    with monkeypatch.context() as patch:
+        patch.setattr("trainers.tasks.translation.data.read_pairs", None)
+        again = load(**options)
+    assert len(learned) == 1
+    assert_same(again, first)
+    batches = [next(iter(data.train.training(Feed(256))))[1].numpy() for data in (first, again)]
+    np.testing.assert_array_equal(*batches)
+    load(**options | {"max_length": 30})
+    assert len(learned) == 2  # other options
+    write(tmp_path, "all", PAIRS[:-1])
+    assert_same(load(**options), load(**options | {"cache_dir": str(tmp_path / "kept")}))
+    assert len(learned) == 4  # another text, twice: there was nothing in the other place
+    assert len(list((tmp_path / "kept").iterdir())) == 1
+
+
+def test_what_is_kept_must_fit_the_subwords_of_the_run(tmp_path, learned):
+    files = write(tmp_path, "all", PAIRS)
+    load(files=files).subwords.save(tmp_path)
+    load(files=files, folder=tmp_path)
+    assert len(learned) == 1
+    load(files=write(tmp_path, "other", PAIRS[1:])).subwords.save(tmp_path)
+    assert "Received: another training text" in error(files=files, folder=tmp_path)
+
+
+def test_a_folder_is_kept_by_its_files(tmp_path, learned):
+    for split, pairs in (("train", PAIRS[:150]), ("dev", PAIRS[150:180])):
+        for number, language in enumerate(("en", "de")):
+            (tmp_path / f"{language}.{split}.txt").write_text("".join(f"{pair[number]}\n" for pair in pairs))
+    first = load("folder", data_dir=str(tmp_path))
+    assert_same(load("folder", data_dir=str(tmp_path)), first)
+    assert len(learned) == 1
+    for language in ("en", "de"):
+        (tmp_path / f"{language}.dev.txt").unlink()
+    assert load("folder", data_dir=str(tmp_path)).validation_pairs == PAIRS[135:150]
 
 
 def test_kept_subwords_are_used_and_must_fit(tmp_path):

@@ -9,8 +9,9 @@ import torch
 from tests.trainers.test_transformer import copy_block, positions_of_tensor2tensor
 from trainers.engine.randomness import _generators
 from trainers.layers import LayerError
-from trainers.tasks.marks import BOS, EOS, PAD
-from trainers.tasks.translation_models import (
+from trainers.tasks.translation.config import TranslatorSizes
+from trainers.tasks.translation.marks import BOS, EOS, PAD
+from trainers.tasks.translation.models import (
     build_translation_model,
     cross_entropy,
     padding_mask,
@@ -18,14 +19,14 @@ from trainers.tasks.translation_models import (
 )
 
 VOCABULARY = 40
-SIZES = {"layers": 2, "width": 32, "heads": 4, "inner": 48}
+SIZES = {"layers": 2, "width": 32, "heads": 4, "inner": 48, "dropout": 0.0}
 DROPOUTS = {"dropout": 0.3, "attention_dropout": 0.1, "activation_dropout": 0.1}
 BIG = {"layers": 6, "width": 1024, "heads": 16, "inner": 4096}
 LENGTHS = (6, 3, 1)
 
 
 def small_model(**options):
-    return build_translation_model(VOCABULARY, **SIZES | options)
+    return build_translation_model(VOCABULARY, TranslatorSizes(**SIZES | options))
 
 
 def batch(lengths=LENGTHS, positions=5):
@@ -65,7 +66,7 @@ def big_parameters(subwords):
 def test_parameters_of_the_big_model_are_210_million():
     # Only shapes: the numbers would be 0.84 GB.
     with keras.StatelessScope(initialize_variables=False):
-        model = build_translation_model(32_768, **BIG, **DROPOUTS)
+        model = build_translation_model(32_768, TranslatorSizes(**BIG | DROPOUTS))
     keras.utils.clear_session()  # or the next scope would make them after all
     assert big_parameters(32_768) == 209_911_808
     assert sum(int(np.prod(weight.shape)) for weight in model.trainable_variables) == 209_911_808
@@ -162,7 +163,7 @@ def test_subwords_may_be_of_any_integer_type(model):
 
 
 def test_embeddings_start_normal_and_are_scaled_by_the_root_of_the_width():
-    model = build_translation_model(2000, layers=1, width=64, heads=2, inner=8)
+    model = build_translation_model(2000, TranslatorSizes(layers=1, width=64, heads=2, inner=8, dropout=0.0))
     table = model.embedding.get_weights()[0]
     assert abs(table.mean()) < 0.001
     assert abs(table.std() / 64**-0.5 - 1) < 0.01
@@ -326,6 +327,6 @@ def test_errors_say_the_rule_and_then_the_value(changes, message):
 
 def test_errors_of_vocabulary_and_smoothing():
     with pytest.raises(LayerError, match="`vocabulary_size` must be > 3. Received: vocabulary_size=3"):
-        build_translation_model(3, **SIZES)
+        build_translation_model(3, TranslatorSizes(**SIZES))
     with pytest.raises(LayerError, match="`smoothing` must be in .0, 1.. Received: smoothing=1.0"):
         smoothed_cross_entropy(*reversed(logits_and_targets()), 1.0)

@@ -7,10 +7,11 @@ import keras
 import numpy as np
 import tensorflow as tf
 
-from trainers.engine.config import ExamplesConfig, option
-from trainers.engine.data import ArraySource
+from trainers.engine.config import ExamplesConfig
+from trainers.engine.data import ArraySource, Data
+from trainers.engine.flags import option
 from trainers.engine.program import run_task
-from trainers.engine.task import Data, Task
+from trainers.engine.task import Task
 
 
 @dataclasses.dataclass(frozen=True)
@@ -30,7 +31,6 @@ class Tiny(Task):
 
     name = "tiny"
     config_class = TinyConfig
-    metric_names = ("error",)
     objective = "error"
 
     def load(self, config):
@@ -58,7 +58,7 @@ class Tiny(Task):
                 losses = tf.identity(losses)
         return losses
 
-    def metrics(self, targets, outputs):
+    def metrics(self, config, targets, outputs):
         return {"error": tf.cast(tf.argmax(outputs, axis=1) != targets, tf.float32)}
 
 

@@ -4,6 +4,7 @@
 stopped, or when it was time for one: only the newest is kept, and no average contains it.
 """
 
+import contextlib
 import itertools
 import json
 import logging
@@ -20,6 +21,7 @@ from trainers.engine.files import atomic_file
 
 KEEP = 2
 PLANNED, INTERIM = "step", "interim"
+DAMAGES = (ValueError, KeyError, EOFError, NotImplementedError, zipfile.BadZipFile)  # what a damaged file raises
 
 Stored = tuple[pathlib.Path, dict[str, Any], list[Any]]  # where it is, its plain values, its arrays
 
@@ -55,10 +57,18 @@ class Checkpoints:
             return header
         if problems:
             raise DataError(
-                "A run with checkpoints must have one that can be read; to begin anew, remove its folder. Received: "
+                "A run with checkpoints must have one that can be read; to start over, remove its folder. Received: "
                 + "; ".join(problems)
             )
         return None
+
+    def newest_header(self) -> dict[str, Any]:
+        """The plain values of the newest checkpoint whose values can be read; nothing if there is none."""
+        for path in self._newest_first(PLANNED, INTERIM):
+            with contextlib.suppress(OSError, *DAMAGES), np.load(path) as stored:
+                header: dict[str, Any] = json.loads(stored["header"].tobytes())
+                return header
+        return {}
 
     def average(self, count: int, variables: Sequence[Any]) -> None:
         """Loads the mean of the newest `count` checkpoints into variables that every checkpoint begins with."""
@@ -88,7 +98,7 @@ class Checkpoints:
                 stored = path, *_read(path)
             except OSError as error:  # the disk, the network or the rights, not what the file holds
                 problem = f"{path} cannot be read ({error.strerror or error})"
-            except (ValueError, KeyError, EOFError, NotImplementedError, zipfile.BadZipFile) as error:
+            except DAMAGES as error:
                 problem = f"{path} is damaged ({error})"
             else:
                 yield stored
@@ -122,7 +132,7 @@ def _check_fit(path: pathlib.Path, header: dict[str, Any], arrays: Sequence[Any]
         if stored != expected:
             raise DataError(
                 "A checkpoint must fit the model and the optimizer. "
-                f"Received: {path} with {_described(stored)} in the place of {_described(expected)}"
+                f"Received: {path} with {_described(stored)} instead of {_described(expected)}"
             )
 
 

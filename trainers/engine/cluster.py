@@ -3,15 +3,20 @@
 import dataclasses
 import json
 import os
+import re
 from typing import Any
 
-from trainers.engine.config import Config, ConfigError
+from trainers.engine.config import Config
+from trainers.engine.flags import ConfigError
 
 TF_CONFIG = "TF_CONFIG"
 JOBS = ("chief", "worker")  # in the order in which TensorFlow counts them; the first of all is the one that writes
 # Jobs on one machine must not meet: a port for each, below those that systems hand out by themselves.
 FIRST_PORT, PORTS = 12_000, 20_000
 MANY = 1024
+SLURM = ("SLURM_PROCID", "SLURM_STEP_NODELIST", "SLURM_STEP_NUM_TASKS", "SLURM_STEP_TASKS_PER_NODE", "SLURM_JOB_ID")
+EXAMPLE = '{"cluster": {"worker": ["host0:12345", "host1:12345"]}, "task": {"type": "worker", "index": 0}}'
+ADDRESS = re.compile(r"(?:[^\s:]+|\[[^\s\]]+\]):([0-9]{1,5})")
 
 
 @dataclasses.dataclass(frozen=True)
@@ -31,6 +36,7 @@ def worker_of(config: Config) -> Worker:
     if config.strategy != "multiworker":
         return Worker(1, 0)
     cluster, task = _cluster_and_task()
+    _check_addresses(cluster)
     sizes = {job: len(cluster.get(job, ())) for job in JOBS}
     if not (0 <= task["index"] < sizes.get(task["type"], 0)):
         raise ConfigError(
@@ -46,12 +52,16 @@ def adopt_slurm(environment: Any = os.environ) -> None:
         return
     import tensorflow as tf  # only now: whoever reads a config needs none of it
 
-    port = FIRST_PORT + int(environment.get("SLURM_JOB_ID", 0)) % PORTS
-    # Which GPUs a process sees is for SLURM to say (--gpus-per-task); the resolver is told of enough for any process.
-    resolver = tf.distribute.cluster_resolver.SlurmClusterResolver(
-        port_base=port, gpus_per_node=MANY, gpus_per_task=1, auto_set_gpu=False
-    )
-    cluster, (kind, index) = resolver.cluster_spec().as_dict(), resolver.get_task_info()
+    try:
+        port = FIRST_PORT + int(environment.get("SLURM_JOB_ID", 0)) % PORTS
+        # Which GPUs a process sees is for SLURM to say (--gpus-per-task); the resolver is told of enough for any one.
+        resolver = tf.distribute.cluster_resolver.SlurmClusterResolver(
+            port_base=port, gpus_per_node=MANY, gpus_per_task=1, auto_set_gpu=False
+        )
+        cluster, (kind, index) = resolver.cluster_spec().as_dict(), resolver.get_task_info()
+    except Exception as error:  # the resolver takes the variables apart and checks none of them
+        told = ", ".join(f"{name}={environment[name]}" for name in SLURM if name in environment)
+        raise ConfigError(f"SLURM's variables must be those of a step that srun started. Received: {told}") from error
     environment[TF_CONFIG] = json.dumps({"cluster": cluster, "task": {"type": kind, "index": index}})
 
 
@@ -65,10 +75,25 @@ def _cluster_and_task() -> tuple[dict[str, Any], dict[str, Any]]:
         raise ConfigError("--strategy=multiworker needs the cluster in TF_CONFIG, or SLURM's. Received: no TF_CONFIG")
     try:
         told = json.loads(os.environ[TF_CONFIG])
-        cluster = {str(job): list(addresses) for job, addresses in told["cluster"].items()}
-        return cluster, {"type": str(told["task"]["type"]), "index": int(told["task"]["index"])}
-    except (ValueError, KeyError, TypeError, AttributeError) as error:
-        raise ConfigError(
-            'TF_CONFIG must be like {"cluster": {"worker": ["host0:12345", "host1:12345"]}, '
-            f'"task": {{"type": "worker", "index": 0}}}}. Received: {os.environ[TF_CONFIG]}'
-        ) from error
+        cluster, task = told["cluster"], told["task"]
+        index = int(task["index"])  # text will do: SLURM's users write it with a variable
+        if not all(isinstance(addresses, list) for addresses in cluster.values()) or str(index) != str(task["index"]):
+            raise ValueError
+        return cluster, {"type": str(task["type"]), "index": index}
+    except (ValueError, KeyError, TypeError, AttributeError, RecursionError) as error:
+        received = os.environ[TF_CONFIG]
+        raise ConfigError(f"TF_CONFIG must be like {EXAMPLE}. Received: {received[:500]}") from error
+
+
+def _check_addresses(cluster: dict[str, Any]) -> None:
+    """Raises a `ConfigError` for a cluster that nobody can connect to: TensorFlow would wait for it for ever."""
+    jobs = {job for job, addresses in cluster.items() if addresses}
+    addresses = [address for job in JOBS for address in cluster.get(job, ())]
+    if not jobs <= set(JOBS) or len(cluster.get("chief", ())) > 1:
+        raise ConfigError(f"The cluster of TF_CONFIG must have workers, and one chief at most. Received: {cluster}")
+    for address in addresses:
+        match = ADDRESS.fullmatch(address) if isinstance(address, str) else None
+        if not (match and 1 <= int(match[1]) <= 65535):
+            raise ConfigError(f"An address in TF_CONFIG must be host:port, port 1 to 65535. Received: {address!r}")
+    if len(set(addresses)) < len(addresses):
+        raise ConfigError(f"The addresses in TF_CONFIG must differ. Received: {addresses}")

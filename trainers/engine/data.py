@@ -43,6 +43,7 @@ class Source(abc.ABC):
     """A data set that knows its size and serves micro-batches `(inputs, targets, weights)`."""
 
     size: int
+    example_weight: float = 1.0  # about what one of whatever a batch counts weighs
     ahead: int = 8  # micro-batches to prepare in advance; fewer where one is large
 
     def contents(self) -> Iterable[Any]:
@@ -62,6 +63,18 @@ class Source(abc.ABC):
     @abc.abstractmethod
     def evaluation(self, feed: Feed) -> tf.data.Dataset:
         """One pass in the data set's own order; the last batch is filled up with examples of weight 0."""
+
+
+@dataclasses.dataclass(frozen=True)
+class Data:
+    """The parts of a task's data; a task's own class adds what its model needs to know of them."""
+
+    train: Source
+    validation: Source
+    # A further part that nothing is chosen by.
+    test: Source | None = dataclasses.field(default=None, kw_only=True)
+    # Sentences on what is done with the data, which a program prints first.
+    notes: tuple[str, ...] = dataclasses.field(default=(), kw_only=True)
 
 
 class IndexedSource(Source):

@@ -5,27 +5,65 @@ from typing import Any
 
 import keras
 import tensorflow as tf
-from tensorflow.core.protobuf import rewriter_config_pb2
-from tensorflow.python.eager import context
 
 from trainers.engine.cluster import worker_of
-from trainers.engine.config import Config, ConfigError
+from trainers.engine.config import Config
+from trainers.engine.flags import ConfigError
+from trainers.engine.private import keep_sums_as_they_are
+from trainers.engine.quiet import quiet
 
 
 def prepare_devices(config: Config) -> None:
-    """Splits the CPU and sets the precision; must come before TensorFlow does anything."""
+    """Sets the threads and the precision, and splits the CPU; must come before TensorFlow does anything."""
+    if config.threads:
+        _set_threads(config)
+    for gpu in find_gpus():
+        # Otherwise the first process takes all memory of a GPU, however small its model.
+        if not tf.config.experimental.get_memory_growth(gpu):
+            tf.config.experimental.set_memory_growth(gpu, True)
     if config.logical_devices > 1:
-        cpu = tf.config.list_physical_devices("CPU")[0]
-        parts = [tf.config.LogicalDeviceConfiguration()] * config.logical_devices
+        _split_cpu(config)
+    keras.config.set_dtype_policy(config.precision)
+
+
+def _split_cpu(config: Config) -> None:
+    cpu = tf.config.list_physical_devices("CPU")[0]
+    parts = [tf.config.LogicalDeviceConfiguration()] * config.logical_devices
+    try:
         if tf.config.get_logical_device_configuration(cpu) != parts:
             tf.config.set_logical_device_configuration(cpu, parts)
-    keras.config.set_dtype_policy(config.precision)
+    except RuntimeError as error:
+        raise ConfigError(
+            "--logical_devices must be set before TensorFlow begins, and is one number for all runs of a process. "
+            f"Received: {config.logical_devices}"
+        ) from error
+
+
+def _set_threads(config: Config) -> None:
+    """Replicas on one CPU keep the operations that run at a time: they wait for each other."""
+    threading = tf.config.threading
+    try:
+        if threading.get_intra_op_parallelism_threads() != config.threads:
+            threading.set_intra_op_parallelism_threads(config.threads)
+        if config.logical_devices == 1 and threading.get_inter_op_parallelism_threads() != config.threads:
+            threading.set_inter_op_parallelism_threads(config.threads)
+    except RuntimeError as error:
+        raise ConfigError(
+            f"--threads must be set before TensorFlow begins, or be 0 to take its number. Received: {config.threads}"
+        ) from error
+
+
+def find_gpus() -> list[tf.config.PhysicalDevice]:
+    """TensorFlow's first look at its devices, which complains where there is no GPU."""
+    with quiet():
+        gpus: list[tf.config.PhysicalDevice] = tf.config.list_physical_devices("GPU")
+    return gpus
 
 
 def make_strategy(config: Config) -> tf.distribute.Strategy:
     """One strategy object serves a whole process."""
     strategy = _strategy(config)
-    _keep_sums_as_they_are()  # last: a cluster changes the options of TensorFlow that this one is among
+    keep_sums_as_they_are()  # last: a cluster changes the options of TensorFlow that this one is among
     return strategy
 
 
@@ -46,19 +84,6 @@ def _strategy(config: Config) -> tf.distribute.Strategy:
     return tf.distribute.MirroredStrategy(cpus, cross_device_ops=tf.distribute.ReductionToOneDevice())
 
 
-def _keep_sums_as_they_are() -> None:
-    """Turns one rewriting of graphs off.
-
-    Where TensorFlow expects a graph to fill the memory of a device, and a CPU counts as 256 MB, it makes sums of
-    several tensors use temporary variables. Inside the loop over micro-batches these fail: "ALREADY_EXISTS: Resource
-    .../tmp_var" (tensorflow issue 37740).
-    """
-    options = context.context().function_call_options
-    config = tf.compat.v1.ConfigProto.FromString(options.config_proto_serialized)
-    config.graph_options.rewrite_options.memory_optimization = rewriter_config_pb2.RewriterConfig.NO_MEM_OPT
-    options.config_proto_serialized = config
-
-
 def check_divisible(config: Config, strategy: tf.distribute.Strategy) -> None:
     """A batch must split evenly into replicas and micro-batches."""
     replicas = strategy.num_replicas_in_sync
@@ -76,11 +101,17 @@ def describe_devices(config: Config, strategy: tf.distribute.Strategy) -> dict[s
         "replicas": strategy.num_replicas_in_sync,
         "workers": worker_of(config).count,
         "kind": ", ".join(sorted({str(gpu.get("device_name", "GPU")) for gpu in gpus})) or "CPU",
-        "intra_op_threads": _threads("TF_NUM_INTRAOP_THREADS", tf.config.threading.get_intra_op_parallelism_threads()),
+        "intra_op_threads": intra_op_threads(),
         "inter_op_threads": _threads("TF_NUM_INTEROP_THREADS", tf.config.threading.get_inter_op_parallelism_threads()),
     }
 
 
+def intra_op_threads() -> int:
+    """How many threads an operation may use in this process."""
+    return _threads("TF_NUM_INTRAOP_THREADS", tf.config.threading.get_intra_op_parallelism_threads())
+
+
 def _threads(variable: str, configured: int) -> int:
-    """What TensorFlow takes: what it was told, by the program or the environment, or one a core."""
-    return configured or int(os.environ.get(variable) or 0) or os.cpu_count() or 1
+    """What TensorFlow takes: what it was told, by the program or the environment, or one per core."""
+    told = os.environ.get(variable, "")
+    return configured or (int(told) if told.isdecimal() else 0) or os.cpu_count() or 1

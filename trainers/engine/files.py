@@ -4,6 +4,8 @@ import json
 import math
 import os
 import pathlib
+import stat
+from collections.abc import Iterable
 from typing import Any
 
 # What a killed write leaves behind: `atomic_file`'s, a model's, and those of Keras for a model larger than the memory.
@@ -31,9 +33,52 @@ class atomic_file:  # noqa: N801 - used as a function
             self.temporary.unlink(missing_ok=True)
 
 
-def remove_leftovers(folder: pathlib.Path) -> None:
+class UnreadableError(ValueError):
+    """A file that is not what it should be; the message tells what is wrong with it, but not its name."""
+
+
+def read_bytes(path: pathlib.Path | str) -> bytes:
+    """What is in a file; whatever is wrong with it is an `UnreadableError`. Never waits for a pipe."""
+    try:
+        if not stat.S_ISREG(os.stat(path).st_mode):
+            raise UnreadableError("not a regular file")
+        return pathlib.Path(path).read_bytes()
+    except OSError as error:
+        raise UnreadableError(error.strerror or str(error)) from error
+    except UnreadableError:
+        raise
+    except ValueError as error:  # a name that no file can have
+        raise UnreadableError(str(error)) from error
+
+
+def read_text(path: pathlib.Path | str) -> str:
+    """The text of a file, or an `UnreadableError`."""
+    try:
+        return read_bytes(path).decode()
+    except UnicodeDecodeError as error:
+        raise UnreadableError(f"not UTF-8: byte {error.object[error.start]:#04x} at {error.start}") from error
+
+
+def read_json(path: pathlib.Path | str) -> Any:
+    """What a file of JSON says; an `UnreadableError` if it does not say anything."""
+    text = read_text(path)
+    try:
+        return json.loads(text)
+    except (ValueError, RecursionError) as error:
+        raise UnreadableError(f"not JSON: {error}") from error
+
+
+def read_object(path: pathlib.Path | str) -> dict[str, Any]:
+    """The same for a file that must hold names and values."""
+    found = read_json(path)
+    if not isinstance(found, dict):
+        raise UnreadableError(f"not a JSON object, but {type(found).__name__}")
+    return found
+
+
+def remove_leftovers(folder: pathlib.Path, patterns: Iterable[str] = LEFTOVERS) -> None:
     """Removes what killed writes have left in a folder that nobody else is writing to."""
-    for pattern in LEFTOVERS:
+    for pattern in patterns:
         for path in folder.glob(pattern):
             if path.is_file():
                 path.unlink()

@@ -7,18 +7,26 @@ import os
 import pathlib
 from collections.abc import Iterator
 
-from trainers.engine.config import ConfigError
+from trainers.engine.flags import ConfigError
+from trainers.engine.places import refused
 
 LOCK = ".lock"
 
 _held: set[int] = set()
 
 
+class InUseError(ConfigError):
+    """Another process works in the folder."""
+
+
 @contextlib.contextmanager
 def locked(folder: pathlib.Path) -> Iterator[None]:
-    """Makes the folder if need be and holds its lock; a `ConfigError` if another process has it."""
-    folder.mkdir(parents=True, exist_ok=True)
-    file = os.open(folder / LOCK, os.O_RDWR | os.O_CREAT, 0o666)
+    """Makes the folder if need be and holds its lock; an `InUseError` if another process has it."""
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+        file = os.open(folder / LOCK, os.O_RDWR | os.O_CREAT, 0o666)
+    except OSError as error:
+        raise refused(folder, error) from error
     try:
         _lock(file, folder)
         _held.add(file)
@@ -29,10 +37,13 @@ def locked(folder: pathlib.Path) -> Iterator[None]:
 
 
 def check_unlocked(folder: pathlib.Path) -> None:
-    """Raises a `ConfigError` if another process works in the folder; changes nothing."""
-    if not (folder / LOCK).exists():
+    """Raises an `InUseError` if another process works in the folder; changes nothing."""
+    try:
+        file = os.open(folder / LOCK, os.O_RDONLY)
+    except FileNotFoundError:
         return
-    file = os.open(folder / LOCK, os.O_RDONLY)
+    except OSError as error:
+        raise refused(folder / LOCK, error) from error
     try:
         _lock(file, folder)
     finally:
@@ -43,8 +54,8 @@ def _lock(file: int, folder: pathlib.Path) -> None:
     try:
         fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
     except BlockingIOError as error:
-        raise ConfigError(
-            f"--output_dir must not be in use by another process. Received: {folder}, whose run is under way"
+        raise InUseError(
+            f"--output_dir must not be in use by another process. Received: {folder}, whose run is still active"
         ) from error
     except OSError as error:  # some network file systems have no locks
         logging.warning("%s cannot be locked (%s): do not start the same run twice", folder, error)

@@ -7,7 +7,8 @@ from keras import ops
 from keras.optimizers.schedules import CosineDecay, LearningRateSchedule, PiecewiseConstantDecay
 
 import tfwarmup
-from trainers.engine.config import Config, ConfigError
+from trainers.engine.config import Config
+from trainers.engine.flags import ConfigError
 from trainers.engine.warmups import flags_warmup
 
 KERAS_OPTIMIZERS = {
@@ -15,6 +16,7 @@ KERAS_OPTIMIZERS = {
     "keras_nadam": keras.optimizers.Nadam,
     "keras_lamb": keras.optimizers.Lamb,
 }
+NESTEROV = {"keras_sgd": False, "keras_nag": True}
 
 
 @keras.saving.register_keras_serializable("trainers")
@@ -31,6 +33,26 @@ class InverseSquareRootDecay(LearningRateSchedule):
 
     def get_config(self) -> dict[str, Any]:
         return {"learning_rate": self.learning_rate, "period": self.period}
+
+
+@keras.saving.register_keras_serializable("trainers")
+class LateCosineDecay(CosineDecay):
+    """Keras' cosine decay to `floor` of the rate over `updates` updates, after `start` updates without a decay."""
+
+    def __init__(self, learning_rate: float, start: int, updates: int, floor: float) -> None:
+        super().__init__(learning_rate, updates, alpha=floor)
+        self.start = start
+
+    def __call__(self, step: Any) -> Any:
+        return super().__call__(ops.maximum(ops.cast(step, "float32") - self.start, 0.0))
+
+    def get_config(self) -> dict[str, Any]:
+        return {
+            "learning_rate": self.initial_learning_rate,
+            "start": self.start,
+            "updates": self.decay_steps,
+            "floor": self.alpha,
+        }
 
 
 def make_optimizer(config: Config, steps_per_epoch: int, total_steps: int) -> keras.optimizers.Optimizer:
@@ -53,7 +75,10 @@ def make_rate(config: Config, steps_per_epoch: int, total_steps: int) -> float |
         values = [rate * config.decay_factor**power for power in range(len(boundaries) + 1)]
         return PiecewiseConstantDecay([boundary - 1 for boundary in boundaries], values)
     if config.decay == "cosine":
-        return CosineDecay(rate, total_steps)
+        start = config.decay_start
+        if start >= total_steps:
+            raise ConfigError(f"--decay_start must be below the run's {total_steps} updates. Received: {start}")
+        return LateCosineDecay(rate, start, total_steps - start, config.decay_floor)
     if config.decay == "inverse_sqrt":
         return InverseSquareRootDecay(rate, config.decay_period)
     return float(rate)
@@ -70,15 +95,18 @@ def bare_optimizer(config: Config, steps_per_epoch: int, total_steps: int) -> ke
 def _named_optimizer(config: Config, rate: float | LearningRateSchedule) -> keras.optimizers.Optimizer:
     warmup = flags_warmup(config.resolved_warmup, config.warmup_period, config.first_steps)
     options: dict[str, Any] = {
-        "beta_1": config.beta_1,
-        "beta_2": config.beta_2,
-        "epsilon": config.epsilon,
         "weight_decay": config.weight_decay or None,
         "global_clipnorm": config.global_clipnorm,
+        **({} if config.ema is None else {"use_ema": True, "ema_momentum": config.ema}),
     }
+    if config.optimizer in NESTEROV:
+        nesterov = NESTEROV[config.optimizer]
+        return tfwarmup.warm_up(keras.optimizers.SGD(rate, config.momentum, nesterov, **options), warmup)
+    options |= {"beta_1": config.beta_1, "beta_2": config.beta_2, "epsilon": config.epsilon}
     if config.optimizer in KERAS_OPTIMIZERS:
         optimizer = KERAS_OPTIMIZERS[config.optimizer](rate, **options)
         return tfwarmup.warm_up(optimizer, warmup)
+    options |= {"gradient_init": config.gradient_init, "clip_update_rms": config.clip_update_rms}
     if config.resolved_warmup == "radam":
         return tfwarmup.RAdam(rate, first_steps=config.first_steps, **options)
     return tfwarmup.Adam(rate, warmup=warmup, **options)

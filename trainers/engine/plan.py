@@ -4,8 +4,9 @@ import bisect
 import dataclasses
 from collections.abc import Iterator, Sequence
 
-from trainers.engine.config import Config, ConfigError, require
+from trainers.engine.config import Config
 from trainers.engine.data import Feed, Source
+from trainers.engine.flags import INTEGERS, ConfigError, require
 
 
 @dataclasses.dataclass(frozen=True)
@@ -24,16 +25,17 @@ class Plan:
                 f"Received: {config.global_batch}"
             )
         plan = cls(steps, config.steps or steps * config.epochs)
+        require(plan.total_steps in INTEGERS, "--epochs must be fewer than 2^63 updates", config.epochs)
         written = plan.checkpoints(config.checkpoint_every)
         require(config.average <= written, f"--average must be at most the run's {written} checkpoints", config.average)
         return plan
 
-    def segments(self, start: int, log_every: int, stops: Sequence[int] = ()) -> Iterator[tuple[int, int]]:
-        """(first, last) steps between two records: at multiples of `log_every`, ends of epochs, and further stops."""
+    def segments(self, start: int, intervals: Sequence[int], stops: Sequence[int] = ()) -> Iterator[tuple[int, int]]:
+        """(first, last) steps between two records: at multiples of intervals, ends of epochs, sorted stops."""
         while start < self.total_steps:
-            end = min((start // log_every + 1) * log_every, self.total_steps, self.epoch_end(start))
+            multiples = [(start // every + 1) * every for every in intervals]
             following = bisect.bisect_right(stops, start)
-            end = min([end, *stops[following : following + 1]])
+            end = min([*multiples, *stops[following : following + 1], self.total_steps, self.epoch_end(start)])
             yield start, end
             start = end
 

@@ -1,73 +1,140 @@
-"""A main in a few lines: flags in, exit code out."""
+"""A main in a few lines: flags in, exit code out. TensorFlow is imported when the work begins, not before."""
 
 import atexit
 import functools
+import importlib
 import os
 import sys
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any, NoReturn
 
-import keras
 from absl import app, flags, logging
 
 from trainers.engine import signals
-from trainers.engine.config import Config, ConfigError, Flags, Settings, define_flags, read_flags
-from trainers.engine.errors import DataError, DivergedError
+from trainers.engine.cluster import worker_of
+from trainers.engine.config import Config
+from trainers.engine.errors import DataError, DivergedError, IncompleteError
+from trainers.engine.flags import ConfigError, Flags, Settings, define_flags, parse_flags, read_flags
+from trainers.engine.help import help_text
+from trainers.engine.places import check_folder
+from trainers.engine.quiet import quiet
+from trainers.engine.shortages import shortage
+from trainers.engine.streams import output_was_lost, protect_streams
 
 if TYPE_CHECKING:
-    from trainers.engine.task import Task  # brings TensorFlow, which not every program needs
+    from trainers.engine.callbacks import RunCallback
+    from trainers.engine.task import Task
 
-BAD_INPUT, DIVERGED = 2, 3
+BAD_INPUT, DIVERGED, INCOMPLETE, OUTPUT_LOST = 2, 3, 4, 5
+HELP = ("--help", "-help", "--helpfull", "--helpshort", "-h", "-?")
 
 
 def run_program(config_class: type[Flags], work: Callable[[Any], str]) -> None:
     """Defines a config's flags, parses them, works, prints what the work returns, and exits.
 
-    Exit codes: 0 done, 2 bad input, 3 diverged, 130 stopped by Ctrl-C, 143 by SIGTERM.
+    Exit codes: 0 done, 2 bad input or a machine without the memory or the disk space for it, 3 diverged, 4 incomplete
+    (a sweep that lacks runs), 5 done but not all could be printed, 130 stopped by Ctrl-C, 143 by SIGTERM.
     """
+    protect_streams()
+    if any(argument in HELP for argument in sys.argv[1:]):
+        print(help_text(config_class, sys.modules["__main__"].__doc__ or ""), flush=True)
+        return
     signals.listen()
     define_flags(config_class)
-    for name in flags.FLAGS.flags_by_module_dict()[define_flags.__module__]:
-        flags.FLAGS.register_key_flag_for_module(sys.argv[0], name)  # --help shows what the program itself defines
     app.run(lambda arguments: _leave(_exit_code(config_class, work, arguments[1:])), flags_parser=_parse)
 
 
-def run_task(task: "Task") -> None:
-    """The program that trains a task."""
-    run_program(task.config_class, functools.partial(train_task, task))
+def imported_late(module: str, name: str) -> Callable[[Any], str]:
+    """A function of a module that brings TensorFlow, which takes seconds: `--help` and bad flags do not wait for it."""
+
+    def call(config: Any) -> str:
+        with quiet():
+            function = getattr(importlib.import_module(module), name)
+        result: str = function(config)
+        return result
+
+    return call
 
 
-def train_task(task: "Task", config: Config) -> str:
+def run_task(task: "Task | str", callbacks: "Sequence[RunCallback]" = ()) -> None:
+    """The program that trains a task, which may be named as in `trainers.tasks.CONFIGS`.
+
+    Args:
+        task: Task to train.
+        callbacks: Told of the run's beginning, its records and its end, see `trainers.engine.callbacks.RunCallback`.
+    """
+    from trainers.tasks import CONFIGS
+
+    config_class = CONFIGS[task] if isinstance(task, str) else task.config_class
+    run_program(config_class, functools.partial(train_task, task, callbacks=callbacks))
+
+
+def train_task(task: "Task | str", config: Config, callbacks: "Sequence[RunCallback]" = ()) -> str:
     """Prints what the run is, trains, and returns the results with where they are."""
-    from trainers.engine.description import closing  # brings TensorFlow too
-    from trainers.engine.run import train
+    with quiet():
+        from trainers.engine.description import closing, listed
+        from trainers.engine.evaluation import evaluate
+        from trainers.engine.run import train
+        from trainers.tasks import load_task
 
-    results = train(task, config, say=functools.partial(print, flush=True))
-    return closing(task, config, results)
+        known = load_task(task) if isinstance(task, str) else task
+    if config.dry_run:
+        from trainers.engine.dry_run import describe_run
+
+        return describe_run(known, config)
+    if config.evaluate_only:
+        return listed(evaluate(known, config), known.fractions)
+    results = train(known, config, say=functools.partial(print, flush=True), callbacks=callbacks)
+    return closing(known, config, results)
 
 
 def _parse(arguments: list[str]) -> list[str]:
     try:
-        return flags.FLAGS(arguments)
-    except flags.Error as error:
+        parsed = [arguments[0], *parse_flags(flags.FLAGS, arguments)]
+    except ConfigError as error:
         sys.exit(complain(error))
+    # A task of one's own has imported TensorFlow, which has asked absl to look for GPUs after this, for all to see.
+    if tensorflow := sys.modules.get("tensorflow"):
+        with quiet():
+            tensorflow.config.list_physical_devices("GPU")
+    return parsed
 
 
 def _exit_code(config_class: type[Flags], work: Callable[[Any], str], beside: Sequence[str]) -> int:
     logging.set_verbosity(logging.WARNING)  # TensorFlow tells of every reduction it plans
     try:
-        if issubclass(config_class, Settings) and keras.backend.backend() != "tensorflow":
-            raise ConfigError(f"The trainers need KERAS_BACKEND=tensorflow. Received: {keras.backend.backend()}")
-        print(work(read_flags(config_class, beside)))
+        config = read_flags(config_class, beside)
+        _check_surroundings(config)
+        print(work(config), flush=True)
     except (ConfigError, DataError) as error:
         return complain(error)
     except DivergedError as error:
         print(f"diverged: {error}", file=sys.stderr)
         return DIVERGED
+    except IncompleteError as error:
+        print(error.said)
+        print(f"incomplete: {error}. {error.advice}", file=sys.stderr)
+        return INCOMPLETE
     except signals.StopRequested as stop:
-        print(f"stopped by {stop}: the same command goes on from here", file=sys.stderr)
+        print(f"stopped by {stop}: run the same command again to resume", file=sys.stderr)
         return stop.exit_code
-    return 0
+    except Exception as error:
+        lacking = shortage(error)
+        if not lacking:
+            raise
+        return complain(lacking)
+    return OUTPUT_LOST if output_was_lost() else 0
+
+
+def _check_surroundings(config: Flags) -> None:
+    """What can be known to be wrong before TensorFlow is imported, apart from the flags themselves."""
+    if not isinstance(config, Settings):
+        return
+    if config.trains and os.environ["KERAS_BACKEND"] != "tensorflow":
+        raise ConfigError(f"The trainers need KERAS_BACKEND=tensorflow. Received: {os.environ['KERAS_BACKEND']}")
+    check_folder(config.output_dir)
+    if isinstance(config, Config):
+        worker_of(config)
 
 
 def _leave(code: int) -> NoReturn:
@@ -78,6 +145,6 @@ def _leave(code: int) -> NoReturn:
     os._exit(code)
 
 
-def complain(error: Exception) -> int:
-    print("error: " + str(error).replace("\n", " "), file=sys.stderr)
+def complain(problem: Exception | str) -> int:
+    print("error: " + str(problem).replace("\n", " "), file=sys.stderr, flush=True)
     return BAD_INPUT

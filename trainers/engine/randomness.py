@@ -10,6 +10,8 @@ from typing import Any
 import keras
 import tensorflow as tf
 
+from trainers.engine.private import all_layers
+
 # Apart enough that no call of a generator draws what the first call of another one does.
 CALLS_APART = 4_001
 
@@ -54,7 +56,7 @@ class _Stateless:
 
 def _generators(model: keras.Model) -> list[keras.random.SeedGenerator]:
     found = []
-    for layer in model._flatten_layers():
+    for layer in all_layers(model):
         for value in vars(layer).values():
             if isinstance(value, keras.random.SeedGenerator) and value not in found:
                 found.append(value)

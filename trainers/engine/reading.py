@@ -4,14 +4,26 @@ import json
 import pathlib
 from typing import Any
 
+from trainers.engine.files import read_bytes
 
-def read_records(folder: pathlib.Path) -> list[dict[str, Any]]:
-    """The lines of metrics.jsonl, up to one that is cut short."""
+
+def read_records(folder: pathlib.Path, problems: list[str] | None = None) -> list[dict[str, Any]]:
+    """The lines of metrics.jsonl, without one that is cut short at its end.
+
+    Lines that somebody damaged are left out too; `problems` is told of them.
+    """
     path = folder / "metrics.jsonl"
-    records = []
-    for line in path.read_text().splitlines() if path.exists() else []:
-        try:
-            records.append(json.loads(line))
-        except ValueError:
-            break
-    return records
+    lines = read_bytes(path).split(b"\n") if path.exists() else [b""]
+    records = [_record(line) for line in lines]
+    damaged = [number for number, record in enumerate(records[:-1], 1) if record is None]
+    if damaged and problems is not None:
+        problems.append(f"{path}: line {damaged[0]} is no record ({len(damaged)} of {len(lines) - 1} lines)")
+    return [record for record in records if record is not None]
+
+
+def _record(line: bytes) -> dict[str, Any] | None:
+    try:
+        found = json.loads(line)
+    except (ValueError, RecursionError):
+        return None
+    return found if isinstance(found, dict) and isinstance(found.get("step"), int) else None

@@ -4,22 +4,29 @@ import contextlib
 import datetime
 import functools
 import importlib.metadata
-import json
-import math
 import pathlib
 import subprocess
 from collections.abc import Iterator, Mapping
 from typing import Any
 
-import keras
-import tensorflow as tf
-
-from trainers.engine.config import ConfigError, Settings, stored_config
-from trainers.engine.files import atomic_file, json_text, remove_leftovers
+from trainers.engine.board import board_tag
+from trainers.engine.callbacks import RunCallback
+from trainers.engine.files import UnreadableError, atomic_file, json_text, read_object, remove_leftovers
+from trainers.engine.flags import ConfigError, Settings, stored_config
 from trainers.engine.lock import check_unlocked, locked
 from trainers.engine.machine import this_machine
+from trainers.engine.places import check_writable
 from trainers.engine.reading import read_records
 
+CONFIG, STATUS, CHECKPOINTS = "config.json", "status", "checkpoints"
+# What programs here write into their folders. Without a config.json nobody knows whose these are.
+WRITTEN = (
+    *(CHECKPOINTS, "tensorboard", "trials", "tuner"),
+    *(STATUS, "metrics.jsonl", "results.json", "*.keras", "baselines.json", "test.translations.txt"),
+    *("vocabulary.txt", "subwords.*", "results.csv", "summary.csv", "summary.md"),
+    *("update_magnitudes.*", "factors.*", "effective_warmup.*", "gradient_analysis.*"),
+)
+SHORT = 1000  # characters that surely fit where `running` stood
 PACKAGES = ("tensorflow", "keras", "numpy", "tensorflow-datasets", "keras-hub", "keras-tuner")
 
 
@@ -30,16 +37,18 @@ class RunFolder:
         self.path = pathlib.Path(config.output_dir)
         self.config, self.task, self.chief = config, task, chief
         self._board: Any = None
+        if chief:
+            check_writable(config.output_dir)
         self._check_owner()
         if chief:
             check_unlocked(self.path)
 
     @contextlib.contextmanager
     def working(self) -> Iterator[None]:
-        """All that a program needs that writes into its folder: `locked`, `open` and `telling_the_end`."""
+        """All that a program needs that writes into its folder: `locked`, `open` and `recording_status`."""
         with self.locked():
             self.open()
-            with self.telling_the_end():
+            with self.recording_status():
                 yield
 
     @contextlib.contextmanager
@@ -61,12 +70,11 @@ class RunFolder:
         """
         if not self.chief:
             return
-        for folder in (self.path, self.path / "checkpoints"):
-            remove_leftovers(folder)
+        self._remove_leftovers()
         began = {
             "task": self.task,
-            "versions": _versions(),
-            "git_revision": _git_revision(),
+            "versions": versions(),
+            "git_revision": git_revision(),
             "machine": this_machine(),
             "started": datetime.datetime.now(datetime.UTC).isoformat(timespec="seconds"),
         }
@@ -74,9 +82,9 @@ class RunFolder:
         document = {**began, **self._document(), "config": self.config.plain()}
         document |= {name: value for name, value in (("data", data), ("resolved", facts)) if value is not None}
         text = json_text(document, indent=2) + "\n"
-        path = self.path / "config.json"
+        path = self.path / CONFIG
         if not path.exists() or path.read_text() != text:
-            self.write("config.json", text)
+            self.write(CONFIG, text)
         self.status("running")
 
     def resolved(self) -> dict[str, Any]:
@@ -89,27 +97,52 @@ class RunFolder:
         theirs = self._document().get("data", data)
         if theirs != data:
             raise ConfigError(
-                "--output_dir must be new or hold this very run. Received: "
-                f"{self.path}, whose run had other data than what is given now"
+                f"--output_dir must be new or hold this run. Received: {self.path}, whose run used other data"
             )
 
     def status(self, text: str) -> None:
-        self.write("status", text.replace("\n", " ") + "\n")
+        self.write(STATUS, _one_line(text))
         if self._board is not None:
             self._board.flush()
 
     @contextlib.contextmanager
-    def telling_the_end(self) -> Iterator[None]:
+    def recording_status(self, callbacks: RunCallback | None = None) -> Iterator[None]:
         """Whatever is done inside, the status says how it ended; an error may name a status of its own."""
         try:
             yield
-        except KeyboardInterrupt:
-            self.status("stopped")
-            raise
         except BaseException as error:
-            self.status(f"{getattr(error, 'status', f'failed: {type(error).__name__}')}: {error}")
+            if isinstance(error, KeyboardInterrupt):
+                status = "stopped"
+            else:
+                status = f"{getattr(error, 'status', f'failed: {type(error).__name__}')}: {error}"
+            self._status_of_failure(status)
+            if callbacks is not None:
+                callbacks.end(status, {})
             raise
         self.status("done")
+
+    def _status_of_failure(self, text: str) -> None:
+        """A full disk may be the very reason: what was half written goes first, and no new file is needed then."""
+        if not self.chief:
+            return
+        self._remove_leftovers()
+        try:
+            self.write(STATUS, _one_line(text))
+        except OSError:
+            with contextlib.suppress(OSError), (self.path / STATUS).open("r+b") as file:
+                file.write(_one_line(text)[:SHORT].encode())
+                file.truncate()
+        with contextlib.suppress(Exception):  # the numbers are in metrics.jsonl too, and the error is the news
+            if self._board is not None:
+                self._board.flush()
+
+    def _remove_leftovers(self) -> None:
+        """What killed writes have left: in a folder that is not a run's yet, only that of its config.json is ours."""
+        if not (self.path / CONFIG).exists():
+            remove_leftovers(self.path, [f".{CONFIG}.*.tmp"])
+            return
+        for folder in (self.path, self.path / CHECKPOINTS):
+            remove_leftovers(folder)
 
     def record(self, values: Mapping[str, Any]) -> None:
         """Appends a line to metrics.jsonl, and the same numbers to TensorBoard."""
@@ -123,18 +156,19 @@ class RunFolder:
         """Drops the records of steps that a resumed run takes again, and a line that a kill cut short.
 
         TensorBoard's files are written anew from what is left: they can only grow, and would show such steps twice.
+        The tags are those of this version then, also for the steps that an older version took.
         """
         path = self.path / "metrics.jsonl"
         if not (self.chief and path.exists()):
             return
-        kept = [values for values in read_records(self.path) if values.get("step", math.inf) <= step]
+        kept = [values for values in read_records(self.path) if values["step"] <= step]
         self.write("metrics.jsonl", "".join(json_text(values) + "\n" for values in kept))
         for events in (self.path / "tensorboard").glob("events.out.tfevents.*"):
             events.unlink()
         for values in kept:
             self._show(values)
 
-    def save_model(self, model: keras.Model, name: str) -> None:
+    def save_model(self, model: Any, name: str) -> None:
         """Saves `name`.keras, whole or not at all: Keras' own save can be cut short."""
         if not self.chief:
             return
@@ -156,23 +190,38 @@ class RunFolder:
                 file.write(text.encode())
 
     def _show(self, values: Mapping[str, Any]) -> None:
+        import tensorflow as tf  # takes seconds, and who only reads a folder does not need it
+
         if self._board is None:
             self._board = tf.summary.create_file_writer(str(self.path / "tensorboard"))
         with self._board.as_default(step=values["step"]):
             for name, value in values.items():
                 if name not in ("step", "epoch") and value is not None:
-                    tf.summary.scalar(name, value)
+                    tf.summary.scalar(board_tag(name), value)
 
     def _document(self) -> dict[str, Any]:
-        stored = self.path / "config.json"
-        found: dict[str, Any] = json.loads(stored.read_text()) if stored.exists() else {}
-        return found
+        """What config.json says; nothing before the run exists."""
+        path = self.path / CONFIG
+        if not path.exists():
+            return {}
+        try:
+            found = read_object(path)
+            if not (isinstance(found.get("config"), dict) and isinstance(found.get("task"), str)):
+                raise UnreadableError("no config.json of a run")
+            return found
+        except UnreadableError as error:
+            raise _damaged(path, error) from error
 
     def _check_owner(self) -> None:
         document = self._document()
         if not document:
+            if self.chief:
+                self._check_nobodys()
             return
-        stored = stored_config(type(self.config), document["config"])
+        try:
+            stored = stored_config(type(self.config), document["config"])
+        except ConfigError as error:
+            raise _damaged(self.path / CONFIG, error) from error
         # What is no identity for one may be one for the other: the length of a run, with another decay.
         names = {"task", *self.config.identity(), *stored.identity()}
         if "data" not in document:  # not known what they were, only where
@@ -184,25 +233,46 @@ class RunFolder:
             name = differing[0]
             reason = self.config.reason(name) or stored.reason(name)
             raise ConfigError(
-                "--output_dir must be new or hold this very run. Received: "
+                "--output_dir must be new or hold this run. Received: "
                 f"{self.path}, whose run has {name}={before.get(name)!r}, not {now.get(name)!r}"
                 + (f": {reason}" if reason else "")
             )
 
+    def _check_nobodys(self) -> None:
+        """A run must not go on from the checkpoints of who knows which seed, nor write over the files of others."""
+        found = sorted(path.name for pattern in WRITTEN for path in self.path.glob(pattern))
+        if found:
+            raise ConfigError(
+                f"--output_dir must be new or hold a run with its {CONFIG}: restore {self.path / CONFIG}, or name "
+                f"another folder. Received: {self.path} without it, but with {', '.join(found[:3])}"
+            )
+
+
+def _damaged(path: pathlib.Path, error: Exception) -> ConfigError:
+    return ConfigError(
+        f"The {CONFIG} of --output_dir must be that of a run: restore it, or name another folder. "
+        f"Received: {path} ({error})"
+    )
+
+
+def _one_line(text: str) -> str:
+    return text.replace("\n", " ") + "\n"
+
 
 @functools.cache
-def _versions() -> dict[str, str]:
-    versions = {}
+def versions() -> dict[str, str]:
+    """Those of the packages that a result depends on."""
+    found = {}
     for package in PACKAGES:
         try:
-            versions[package] = importlib.metadata.version(package)
+            found[package] = importlib.metadata.version(package)
         except importlib.metadata.PackageNotFoundError:
             continue
-    return versions
+    return found
 
 
 @functools.cache
-def _git_revision() -> str | None:
+def git_revision() -> str | None:
     command = ["git", "-C", str(pathlib.Path(__file__).parent), "describe", "--always", "--dirty", "--abbrev=40"]
     try:
         return subprocess.run(command, capture_output=True, text=True, check=True).stdout.strip()

@@ -4,7 +4,7 @@ import contextlib
 import logging
 import math
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import tensorflow as tf
@@ -13,14 +13,19 @@ from tqdm import tqdm
 from tfwarmup.analysis.applied import applied_rate
 from tfwarmup.compat import updates_made
 from trainers.engine import signals
-from trainers.engine.bench import Bench
+from trainers.engine.callbacks import Callbacks, RunCallback
 from trainers.engine.checkpoint import Checkpoints
 from trainers.engine.cluster import worker_of
-from trainers.engine.config import Config, ConfigError
+from trainers.engine.config import Config
 from trainers.engine.description import changed_devices, opening, resolved_facts
 from trainers.engine.divergence import check_result, check_steps
+from trainers.engine.evaluation import Evaluator, averaged_weights
+from trainers.engine.flags import ConfigError
+from trainers.engine.initial import load_weights, model_file
 from trainers.engine.pace import Clock, Pace, Speed
+from trainers.engine.profile import Profiler
 from trainers.engine.records import RunFolder
+from trainers.engine.setup import Setup
 from trainers.engine.step import Sums
 from trainers.engine.task import Task
 from trainers.engine.team import Team
@@ -30,17 +35,19 @@ def train(
     task: Task,
     config: Config,
     run_class: type["Run"] | None = None,
-    make_bench: Callable[[Config, Task], Bench] = Bench,
+    make_setup: Callable[[Config, Task], Setup] = Setup,
     say: Callable[[str], None] = lambda _: None,
+    callbacks: Sequence[RunCallback] = (),
 ) -> dict[str, Any]:
-    """Runs a task to its end and returns its results: the final validation metrics, and what the task concludes.
+    """Trains a task and returns its results: the final validation metrics, and what the task adds to them.
 
     Args:
-        task: What to train.
+        task: Task to train.
         config: How.
         run_class: A `Run` that does more than train.
-        make_bench: Returns what to train with, at its beginning; not necessarily new.
+        make_setup: Returns what to train with, at its beginning; not necessarily new.
         say: Told what the run is before it begins.
+        callbacks: Told of its beginning, its records and its end.
 
     Raises:
         ConfigError, DataError: before anything is written.
@@ -48,48 +55,59 @@ def train(
         StopRequested: the program got a signal; everything is saved.
     """
     folder = RunFolder(config, task.name, chief=worker_of(config).is_chief)
-    run = (run_class or Run)(config, make_bench(config, task), folder)
+    told = Callbacks(callbacks if folder.chief else ())
+    run = (run_class or Run)(config, make_setup(config, task), folder, told)
     signals.keep_listening()
     task.check_folder(folder.path, run.data)
     data = task.fingerprint(run.data)
     folder.check_data(data)
+    run.team.agree_on_run(config, data)
     with folder.locked():
         run.restore()
-        facts = resolved_facts(run.bench)
+        facts = resolved_facts(run.setup)
         warning = changed_devices(folder.resolved(), facts)
         folder.open(data, facts)
-        with folder.telling_the_end():
+        with folder.recording_status(told):
+            told.begin(config.plain(), facts, run.step)
             if folder.chief:
                 task.fill_folder(folder.path, config, run.data)
                 say(opening(task.name, config, facts, run.step))
                 if warning:
                     logging.warning(warning)
-            results = run.to_the_end()
+            results = run.train()
             folder.write_results(results)
+        told.end("done", results)
     return results
 
 
 class Run:
     """The loop around the train step: records, validation, checkpoints, progress."""
 
-    def __init__(self, config: Config, bench: Bench, folder: RunFolder) -> None:
-        self.config, self.bench, self.folder = config, bench, folder
-        self.task, self.data, self.plan, self.model = bench.task, bench.data, bench.plan, bench.model
-        self.optimizer, self.stepper = bench.optimizer, bench.stepper
+    def __init__(self, config: Config, setup: Setup, folder: RunFolder, callbacks: RunCallback) -> None:
+        self.config, self.setup, self.folder, self.callbacks = config, setup, folder, callbacks
+        self.task, self.data, self.plan, self.model = setup.task, setup.data, setup.plan, setup.model
+        self.optimizer, self.stepper = setup.optimizer, setup.stepper
         self.checkpoints = Checkpoints(folder.path / "checkpoints", config.average)
         self.variables = [*self.model.variables, *self.optimizer.variables]
-        self.team = Team(worker_of(config), bench.stepper)
+        self.team = Team(worker_of(config), setup.stepper)
+        self.evaluator = Evaluator(setup, self.team)
+        self.profiler = Profiler(folder.path / "profile", config.profile, folder.chief)
         self.pace, self.speed, self.clock = Pace(), Speed(), Clock(config.checkpoint_minutes)
         self.step = 0
         self.sums = Sums.none()
         self.unfinished: dict[str, Any] | None = None  # a record that still lacks its validation
         self.best: float | None = None
         self.best_step: int | None = None
+        self.worse = 0  # validations since the best one
         self.final: dict[str, float] = {}
 
     def restore(self) -> None:
         """Loads the newest checkpoint, if there is one. Writes nothing."""
-        header = self.checkpoints.restore(self.variables) or {"step": 0, "best": None, "final": {}}
+        header = self.checkpoints.restore(self.variables)
+        if header is None:
+            header = {"step": 0, "best": None, "final": {}}
+            if self.config.init_from is not None:
+                load_weights(self.model, model_file(self.config.init_from, "--init_from"), "--init_from")
         self.step, self.best, self.final = header["step"], header["best"], header["final"]
         if self.step > self.plan.total_steps:
             raise ConfigError(
@@ -98,31 +116,53 @@ class Run:
             )
         # Older checkpoints have none of these.
         self.best_step, self.unfinished = header.get("best_step"), header.get("unfinished")
+        self.worse = header.get("worse", 0)
         self.sums = Sums.of(header["sums"]) if "sums" in header else Sums.none()
         self.clock.restart(header.get("seconds", 0.0))
         self.stepper.step.assign(self.step)
         self.team.agree_on_step(self.step)
 
-    def to_the_end(self) -> dict[str, Any]:
+    def train(self) -> dict[str, Any]:
         # A record that is written again must not be there twice.
         self.folder.forget_after(self.step - 1 if self.unfinished else self.step)
-        batches = iter(self.bench.training(self.step))
+        batches = iter(self.setup.training(self.step))
         with self._progress(self.step) as progress:
             self.stepper.train(batches, tf.constant(0), self.sums)  # compiles: a signal need not wait for that
             with signals.deferred():
                 if self.unfinished:
                     self._end_interval(self.step, self.unfinished, progress)
-                for first, last in self._segments(self.step):
+                for first, last in self.plan.segments(self.step, self._record_intervals(), self._stops()):
+                    if self._out_of_patience:
+                        break
+                    self.profiler.at(first)
                     self._segment(batches, first, last, progress)
+        self.profiler.close()
         check_result(self.config, self.optimizer, self.final)
-        self._save_model("last")
-        if self.config.average > 1:
-            self._average()
-        concluded = self.task.conclude(self.config, self.data, self.model, self.folder)
-        return {**self.final, **({"best_step": self.best_step} if self.best_step else {}), **concluded}
+        with averaged_weights(self.setup):
+            self._save_model("last")
+            if self.config.average > 1:
+                self._average()
+            return self._results()
 
-    def _segments(self, start: int) -> Iterator[tuple[int, int]]:
-        return self.plan.segments(start, self.config.log_every)
+    def _results(self) -> dict[str, Any]:
+        results: dict[str, Any] = {**self.final, **({"best_step": self.best_step} if self.best_step else {})}
+        if self.step < self.plan.total_steps:
+            results["stopped_early_at"] = self.step
+        for prefix, source in self.task.final_sources(self.config, self.data).items():
+            results |= {f"{prefix}_{name}": value for name, value in self.evaluator.measure(source).items()}
+        return results | self.task.final_results(self.config, self.data, self.model, self.folder)
+
+    def _stops(self) -> list[int]:
+        """Further steps, in their order, at which a record must end."""
+        return sorted({*self.config.profile} - {0})
+
+    def _record_intervals(self) -> list[int]:
+        """A validation ends a record, whatever --log_every is."""
+        return [every for every in (self.config.log_every, self.config.evaluate_steps) if every]
+
+    @property
+    def _out_of_patience(self) -> bool:
+        return self.config.patience is not None and self.worse >= self.config.patience
 
     def _segment(self, batches: Any, first: int, last: int, progress: Any) -> None:
         while self.step < last:
@@ -146,20 +186,24 @@ class Run:
 
     def _end_interval(self, last: int, record: dict[str, Any], progress: Any) -> None:
         """Validates if it is time to, writes the record, and a checkpoint if it is time for one."""
-        if self.plan.is_epoch_end(last) and self._validates_at(last):
+        loss = math.nan if record["loss"] is None else record["loss"]
+        # Before the validation, which may take long: all the while the bar shows this record.
+        progress.set_postfix_str(f"loss {loss:.4g}, rate {record['learning_rate']:.3g}")
+        progress.refresh()
+        if self._validates_at(last):
             record |= self._validate_or_stop(record)
         self.folder.record(record)
+        self.callbacks.record(record)
         self.unfinished, self.sums = None, Sums.none(int(self.sums.bad_in_a_row))
         self.speed.restart()
-        loss = math.nan if record["loss"] is None else record["loss"]
-        progress.set_postfix_str(f"loss {loss:.4g}, rate {record['learning_rate']:.3g}")
         every = self.config.checkpoint_every
-        if last == self.plan.total_steps or (last % every == 0 if every else self.plan.is_epoch_end(last)):
+        is_end = last == self.plan.total_steps or self._out_of_patience
+        if is_end or (last % every == 0 if every else self.plan.is_epoch_end(last)):
             self._checkpoint()
         self._pause()
 
     def _record(self, last: int) -> dict[str, Any]:
-        updates, rate, factor = applied_rate(self.bench.described, updates_made(self.optimizer))
+        updates, rate, factor = applied_rate(self.setup.reported_optimizer, updates_made(self.optimizer))
         loss = float(self.sums.loss / self.sums.finite)
         record = {
             "step": last,
@@ -178,37 +222,34 @@ class Run:
         return record
 
     def _validates_at(self, step: int) -> bool:
-        epoch = step // self.plan.steps_per_epoch
-        return epoch % self.config.evaluate_every == 0 or step == self.plan.total_steps
+        if step == self.plan.total_steps:
+            return True
+        if self.config.evaluate_steps:
+            return step % self.config.evaluate_steps == 0
+        return self.plan.is_epoch_end(step) and step // self.plan.steps_per_epoch % self.config.evaluate_every == 0
 
     def _validate_or_stop(self, record: dict[str, Any]) -> dict[str, float]:
         """Validates; a signal may end it, and the resumed run begins it anew."""
         self.unfinished = record
         self._pause()
         try:
-            # A worker that left on its own would leave the others waiting.
-            with signals.immediate() if self.team.is_alone else contextlib.nullcontext():
+            # A worker that left on its own would leave the others waiting. No signal comes while weights are exchanged.
+            stoppable = signals.immediate() if self.team.is_alone else contextlib.nullcontext()
+            with averaged_weights(self.setup), stoppable:
                 return self._validate()
         except signals.StopRequested:
             self._checkpoint(interim=True)
             raise
 
     def _validate(self) -> dict[str, float]:
-        batches, sums, left = iter(self.bench.validation), self.stepper.no_metrics(), self.bench.validation_steps
-        pace = Pace()
-        while left:
-            count, began = self.team.agreed_steps(pace.steps(left)), time.perf_counter()
-            sums = self.stepper.evaluate(batches, tf.constant(count), sums)
-            values = {name: float(value) for name, value in sums.items()}
-            pace.took(count, time.perf_counter() - began)
-            left -= count
-        means = {name: value / values["weight"] for name, value in values.items() if name != "weight"}
-        metrics = self.task.summarize(means) | self.bench.judge()
+        metrics = self.evaluator.validate()
         objective = metrics[self.task.objective]
         better = self.best is None or (objective < self.best if self.task.direction == "min" else objective > self.best)
         if better and math.isfinite(objective):
             self._save_model("best")  # first: a run that is stopped here must not think it has saved it
-            self.best, self.best_step = objective, self.step
+            self.best, self.best_step, self.worse = objective, self.step, 0
+        else:
+            self.worse += 1
         self.final = {f"val_{name}": value for name, value in metrics.items()}
         return self.final
 
@@ -237,6 +278,7 @@ class Run:
             header = {
                 "best": self.best,
                 "best_step": self.best_step,
+                "worse": self.worse,
                 "final": self.final,
                 "sums": self.sums.values(),
                 "unfinished": self.unfinished,

@@ -13,6 +13,8 @@ from collections.abc import Iterator
 from types import FrameType
 from typing import Any
 
+from trainers.engine.streams import visible_error
+
 SIGNALS = (signal.SIGINT, signal.SIGTERM)
 # A signal to a process and to its whole group arrives twice, but at once. Nobody presses Ctrl-C twice as fast.
 SAME_SIGNAL_SECONDS = 0.3
@@ -86,6 +88,16 @@ def deferred() -> Iterator[None]:
 
 
 @contextlib.contextmanager
+def postponed() -> Iterator[None]:
+    """Inside, a signal is only noted; where it would have raised `StopRequested` at once, it does so at the end."""
+    at_once = _state.at_once
+    with deferred():
+        yield
+    if at_once and not _state.raised:
+        raise_if_requested()
+
+
+@contextlib.contextmanager
 def immediate() -> Iterator[None]:
     """Inside, a signal raises `StopRequested` wherever the program is, within `deferred` too."""
     with _raising(True):
@@ -119,6 +131,6 @@ def _watch(reading: int) -> None:
             if first is None:
                 first, _state.requested = now, _state.requested or number
                 with contextlib.suppress(OSError):
-                    os.write(2, HEARD)
+                    os.write(visible_error(), HEARD)
             elif now - first > SAME_SIGNAL_SECONDS:
                 os._exit(128 + number)

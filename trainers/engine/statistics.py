@@ -9,6 +9,8 @@ from typing import Any
 import keras
 import tensorflow as tf
 
+from trainers.engine.private import all_layers, untrained_variables
+
 
 class MovingStatistics:
     """The statistics of a model whose steps run on replicas."""
@@ -31,7 +33,7 @@ class MovingStatistics:
 def _updated_by_layers(model: keras.Model) -> list[Any]:
     """Variables that are made not to be trained; a weight that is frozen was made for training."""
     found: dict[int, Any] = {}
-    for layer in model._flatten_layers():
-        for variable in layer._non_trainable_variables:
+    for layer in all_layers(model):
+        for variable in untrained_variables(layer):
             found.setdefault(id(variable), variable)
     return list(found.values())

@@ -47,7 +47,13 @@ class Stepper:
     """Runs train and validation steps of one model under one strategy."""
 
     def __init__(
-        self, config: Config, task: Task, model: keras.Model, optimizer: Any, strategy: tf.distribute.Strategy
+        self,
+        config: Config,
+        task: Task,
+        model: keras.Model,
+        optimizer: Any,
+        strategy: tf.distribute.Strategy,
+        example_weight: float = 1.0,
     ) -> None:
         self.config, self.task, self.model, self.optimizer, self.strategy = config, task, model, optimizer, strategy
         # Counted apart from the optimizer's iterations, which stand still when a float16 step is skipped.
@@ -55,8 +61,11 @@ class Stepper:
         self._micro_batch: Any = tf.constant(0, tf.int64)
         self._seeds = StatelessSeeds(model, self.seed, self._position)
         self._statistics = MovingStatistics(model)
+        self.measured: tuple[str, ...] = ()  # what `evaluate` sums up
         self._gradients = tf.function(self._micro_gradients, jit_compile=True) if config.xla else self._micro_gradients
         self._sums = [_accumulator(variable) for variable in self._accumulated_variables()]
+        self._loss_and_weight = _accumulator(tf.zeros([2]))
+        self._likely_weight = config.global_batch * example_weight  # of a whole batch
 
     @tf.function
     def train(self, iterator: Any, count: Any, sums: Sums) -> Sums:
@@ -76,16 +85,17 @@ class Stepper:
         return Sums(total, finite_steps, total_weight, bad_in_a_row, norm)
 
     @tf.function
-    def evaluate(self, iterator: Any, count: Any, sums: dict[str, Any]) -> dict[str, Any]:
-        """Adds the weighted loss and metrics of `count` batches, and their weight, to the sums."""
-        for _ in tf.range(count):
-            values = self._local(self.strategy.run(self._replica_metrics, args=(next(iterator),)))
-            sums = {name: sums[name] + tf.cast(values[name], tf.float64) for name in sums}
-        return sums
+    def evaluate(self, iterator: Any, count: Any) -> Any:
+        """The sums of `count` batches, float64 with a row per batch; `measured` names the columns from then on."""
+        rows = tf.TensorArray(tf.float64, count)
+        for index in tf.range(count):
+            rows = rows.write(index, self._evaluated_batch(iterator))
+        return rows.stack()
 
-    def no_metrics(self) -> dict[str, Any]:
-        """The sums that an evaluation begins with."""
-        return dict.fromkeys(("loss", *self.task.metric_names, "weight"), tf.constant(0.0, tf.float64))
+    def _evaluated_batch(self, iterator: Any) -> Any:
+        values = self._local(self.strategy.run(self._replica_metrics, args=(next(iterator),)))
+        self.measured = tuple(values)
+        return tf.stack([tf.cast(value, tf.float64) for value in values.values()])
 
     @tf.function
     def sum_over_workers(self, values: Any) -> Any:
@@ -101,18 +111,13 @@ class Stepper:
                 self.strategy.run(self._whole_batch, args=(next(iterator), measured))
             )
             return local
-        loss, weight, assumed = tf.constant(0.0), tf.constant(0.0), tf.constant(0.0)
         # The loop stands outside the replicas: inside, nothing in a model could synchronise, batch normalisation least.
         for index in tf.range(self.config.accumulate):
             # One at a time: by default ten micro-batches may be under way, with the memory of ten.
             tf.autograph.experimental.set_loop_options(parallel_iterations=1)
-            arguments = (next(iterator), index, assumed)
-            part, part_weight, assumed = self._local(self.strategy.run(self._one_micro_batch, args=arguments))
-            loss += part
-            weight += part_weight
-        correction = tf.math.divide_no_nan(assumed, weight)
-        norm = self._local(self.strategy.run(self._apply_sums, args=(correction, measured)))
-        return loss * correction, weight, norm
+            self.strategy.run(self._one_micro_batch, args=(next(iterator), index))
+        summed: tuple[Any, Any, Any] = self._local(self.strategy.run(self._apply_sums, args=(measured,)))
+        return summed
 
     @as_written
     def _whole_batch(self, batch: Any, measured: Any) -> tuple[Any, Any, Any]:
@@ -122,29 +127,29 @@ class Stepper:
         return self._over_replicas(loss), weight, self._update(gradients, measured)
 
     @as_written
-    def _one_micro_batch(self, batch: Any, index: Any, assumed: Any) -> tuple[Any, Any, Any]:
-        """Adds the gradients of one micro-batch to the sums of this replica.
+    def _one_micro_batch(self, batch: Any, index: Any) -> None:
+        """Adds the gradients of one micro-batch, its loss and its weight to the sums of this replica.
 
         An example counts by its share in the weight of the whole batch: a mean of means would be another loss. That
-        weight is known when the last micro-batch has been seen; until then one is assumed, from the first.
+        weight is known when all micro-batches have been seen; until then a likely one is assumed. So no replica waits
+        for another before the update, unless the model itself synchronises.
         """
         self._micro_batch = tf.cast(index, tf.int64)
         inputs, targets, weights = batch
-        weight = self._over_replicas(tf.reduce_sum(weights))
-        likely = tf.where(weight > 0, weight * self.config.accumulate, float(self.config.global_batch))
-        assumed = tf.where(index == 0, likely, assumed)
-        loss, gradients = self._gradients(inputs, targets, weights / assumed)
+        loss, gradients = self._gradients(inputs, targets, weights / self._likely_weight)
         for total, gradient in zip(self._sums, gradients, strict=True):
             total.assign_add(tf.convert_to_tensor(gradient))
-        return self._over_replicas(loss), weight, assumed
+        self._loss_and_weight.assign_add(tf.stack([loss, tf.reduce_sum(weights)]))
 
     @as_written
-    def _apply_sums(self, correction: Any, measured: Any) -> Any:
-        """Updates with the sums, corrected for the weight that was assumed."""
+    def _apply_sums(self, measured: Any) -> tuple[Any, Any, Any]:
+        """Updates with the sums, corrected for the weight that was assumed; returns loss, weight and norm."""
+        loss, weight = tf.unstack(self._over_replicas(tf.identity(self._loss_and_weight)))
+        correction = tf.math.divide_no_nan(self._likely_weight, weight)
         norm = self._update([total * tf.cast(correction, total.dtype) for total in self._sums], measured)
-        for total in self._sums:
+        for total in (*self._sums, self._loss_and_weight):
             total.assign(tf.zeros_like(total))
-        return norm
+        return loss * correction, weight, norm
 
     def _update(self, gradients: Sequence[Any], measured: Any) -> Any:
         """Updates with the gradients of all replicas; returns their norm where it is to be measured."""
@@ -176,7 +181,10 @@ class Stepper:
     def _replica_metrics(self, batch: Any) -> dict[str, Any]:
         inputs, targets, weights = batch
         outputs = self.model(inputs, training=False)
-        values = {"loss": self.task.loss(self.config, targets, outputs), **self.task.metrics(targets, outputs)}
+        values = {
+            "loss": self.task.loss(self.config, targets, outputs),
+            **self.task.metrics(self.config, targets, outputs),
+        }
         sums = {name: tf.reduce_sum(value * weights) for name, value in values.items()}
         return {name: self._over_replicas(value) for name, value in (sums | {"weight": tf.reduce_sum(weights)}).items()}
 

@@ -1,12 +1,15 @@
-"""What the workers of a run agree on: where it begins, how many steps come next, and whether to stop."""
+"""What the workers of a run agree on: what it is, where it begins, how many steps come next, and whether to stop."""
 
+import hashlib
+import json
 import signal
 from typing import Any
 
 import tensorflow as tf
 
 from trainers.engine.cluster import Worker
-from trainers.engine.config import ConfigError
+from trainers.engine.config import Config
+from trainers.engine.flags import ConfigError
 from trainers.engine.step import Stepper
 
 
@@ -24,12 +27,21 @@ class Team:
         """Until all others are here."""
         self._sum([0.0])
 
+    def agree_on_run(self, config: Config, data: str) -> None:
+        """Raises a `ConfigError` on every worker unless all have the same flags and data: they would go apart."""
+        told = json.dumps([config.identity(), data], sort_keys=True).encode()
+        # As many bits as a float64 holds.
+        numbers = self._of_all(int.from_bytes(hashlib.blake2b(told, digest_size=6).digest()))
+        others = [str(index) for index, number in enumerate(numbers) if number != numbers[0]]
+        if others:
+            raise ConfigError(
+                "All workers must have the same data and the same flags, apart from those that change no result. "
+                f"Received: others than worker 0 has, on worker {', '.join(others)}"
+            )
+
     def agree_on_step(self, step: int) -> None:
         """Raises a `ConfigError` on every worker unless all begin at the same step."""
-        if self.is_alone:
-            return
-        own = [float(step) if index == self.worker.index else 0.0 for index in range(self.worker.count)]
-        steps = [int(value) for value in self._sum(own)]
+        steps = self._of_all(step)
         if len(set(steps)) > 1:
             raise ConfigError(
                 "All workers must resume at the same step: --output_dir must be a folder that all of them see. "
@@ -47,6 +59,11 @@ class Team:
         counts = self._sum([float(number == each) for each in (signal.SIGTERM, signal.SIGINT)])
         heard = [each for each, count in zip((signal.SIGTERM, signal.SIGINT), counts, strict=True) if count]
         return int(heard[0]) if heard else None
+
+    def _of_all(self, number: int) -> list[int]:
+        """What each worker tells, in their order."""
+        own = [float(number) if index == self.worker.index else 0.0 for index in range(self.worker.count)]
+        return [int(value) for value in self._sum(own)]
 
     def _sum(self, values: list[float]) -> list[Any]:
         if self.is_alone:

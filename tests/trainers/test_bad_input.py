@@ -1,0 +1,537 @@
+"""Bad input is one line, exit code 2, and nothing changed."""
+
+import contextlib
+import json
+import os
+import stat
+import subprocess
+import sys
+import time
+
+import numpy as np
+import pytest
+import tensorflow as tf
+
+from tests.trainers.forks import Launcher
+from tests.trainers.helpers import BASE, ROOT, final_weights, finish, program, records, run_tiny, status, tiny_flags
+from tests.trainers.reports import training_records, write_run
+from tests.trainers.tiny import TinyConfig
+from trainers.analysis.config import AnalysisConfig
+from trainers.engine.flags import ConfigError, make_config, parse_arguments
+from trainers.engine.lock import locked
+from trainers.engine.records import RunFolder
+from trainers.engine.shortages import shortage
+from trainers.figures.config import SimulationConfig, WarmupConfig
+from trainers.figures.programs import draw_warmups, simulate
+from trainers.reports.program import write_report
+from trainers.reproduce import ReproductionConfig, reproduce
+from trainers.sweeps.space import sweep_config_class
+from trainers.tasks.language.config import LanguageConfig
+
+TINY = "tests.trainers.tiny"
+ROOT_USER = os.geteuid() == 0
+
+
+def snapshot(folder):
+    """Every file with its content, every other thing with its kind."""
+    found = {}
+    for path in sorted(folder.rglob("*")):
+        mode = path.lstat().st_mode
+        found[path] = path.read_bytes() if stat.S_ISREG(mode) else stat.S_IFMT(mode)
+    return found
+
+
+@pytest.fixture(scope="module")
+def launcher():
+    started = Launcher(ROOT)
+    yield started
+    started.close()
+
+
+@pytest.fixture
+def refused(launcher):
+    """Asserts that a program ends with the message in one line, with exit code 2, and changes nothing."""
+
+    def check(module, arguments, folder, message, environment=()):
+        before = snapshot(folder)
+        code, lines = launcher.run(module, arguments, folder / "output", environment)
+        assert code == 2, lines
+        assert len(lines) == 1, lines
+        assert lines[0].startswith("error: ")
+        assert message in lines[0]
+        assert snapshot(folder) == before
+
+    return check
+
+
+@pytest.mark.parametrize(
+    ("flags", "message"),
+    [
+        ("--seed=-1", "--seed must be an integer between 0 and 2^32 - 1. Received: -1"),
+        ("--seed=4294967296", "--seed must be an integer between 0 and 2^32 - 1. Received: 4294967296"),
+        ("--seed=1.5", "--seed must be an integer. Received: '1.5'"),
+        ("--xla=maybe", "--xla must be true or false. Received: 'maybe'"),
+        ("--learning_rate=", "--learning_rate must be a number. Received: ''"),
+        ("--learning_rate=nan", "--learning_rate must be a number. Received: nan"),
+        ("--checkpoint_minutes=nan", "--checkpoint_minutes must be a number. Received: nan"),
+        ("--weight_decay=-1", "--weight_decay must be a number >= 0. Received: -1.0"),
+        ("--global_clipnorm=0", "--global_clipnorm must be a number > 0. Received: 0.0"),
+        ("--global_clipnorm=-1", "--global_clipnorm must be a number > 0. Received: -1.0"),
+        ("--global_clipnorm=inf", "--global_clipnorm must be a number > 0. Received: inf"),
+        ("--global_clipnorm=nan", "--global_clipnorm must be a number. Received: nan"),
+        ("--decay=step --decay_epochs=60,30", "--decay_epochs must be numbers > 0, each larger than the one before"),
+        ("--decay=step --decay_epochs=2,2", "--decay_epochs must be numbers > 0, each larger than the one before"),
+        ("--decay=step --decay_epochs=", "--decay_epochs must be numbers > 0"),
+        ("--decay=step --decay_epochs=-1,2", "--decay_epochs must be numbers > 0"),
+        ("--decay=step --decay_epochs=nan", "--decay_epochs must be a number. Received: 'nan'"),
+        ("--decay=step --decay_epochs=many", "--decay_epochs must be a number. Received: 'many'"),
+        ("--decay=step --decay_factor=0", "--decay_factor must be a number > 0. Received: 0.0"),
+        ("--decay=inverse_sqrt --decay_period=-3", "--decay_period must be a number > 0. Received: -3.0"),
+        ("--decay=inverse_sqrt --decay_period=nan", "--decay_period must be a number. Received: nan"),
+        ("--warmup=linear --warmup_period=inf", "--warmup=linear needs --warmup_period > 0. Received: inf"),
+        ("--warmup_period=7", "--warmup_period is for --warmup=linear and exponential, not for untuned_linear"),
+        ("--first_steps=nothing", "--first_steps is for --warmup=radam, not for untuned_linear (--first_steps=momen"),
+        ("--decay_factor=0.5", "not for constant (--decay_factor=0.1 takes it back). Received: 0.5"),
+        ("--decay=cosine --decay_epochs=1", "not for cosine (--decay_epochs=30,60 takes it back). Received: (1.0,)"),
+        (
+            "--decay=step --decay_period=9",
+            "--decay_period is for --decay=inverse_sqrt, not for step (--decay_period=4000",
+        ),
+        ("--dropout=1", "--dropout must be in [0, 1). Received: 1.0"),
+        ("--dropout=-0.1", "--dropout must be in [0, 1). Received: -0.1"),
+        ("--steps=9223372036854775808", "--steps must be an integer between -2^63 and 2^63 - 1"),
+        ("--batch_size=1000000000000", "--batch_size must be at most 2147483647. Received: 1000000000000"),
+        ("--logical_devices=1000000", "--logical_devices must be at most 1024. Received: 1000000"),
+        ("--batchsize=3", "Flags must be among those of --help. Received: --batchsize; did you mean --batch_size?"),
+        ("--no_such_flag", "Flags must be among those of --help. Received: --no_such_flag"),
+        ("word", "Arguments must be flags, --name=value. Received: 'word'"),
+        ("--config=nowhere", "--config must be the config.json of a run. Received: 'nowhere' (No such file"),
+        ("--config=trainers", "--config must be the config.json of a run. Received: 'trainers' (not a regular file)"),
+        ("--flagfile=nowhere", "--flagfile must be a text file of flags. Received: 'nowhere' (No such file"),
+        ("--flagfile=trainers", "--flagfile must be a text file of flags. Received: 'trainers' (not a regular file)"),
+        ("--flagfile=", "--flagfile must be a text file of flags. Received: ''"),
+    ],
+)
+def test_a_value_that_no_run_can_have_is_refused(flags, message, refused, tmp_path):
+    refused(TINY, [*tiny_flags(tmp_path / "run"), *flags.split()], tmp_path, message)
+
+
+@pytest.mark.parametrize(
+    ("config_class", "flags", "message"),
+    [
+        (LanguageConfig, "--attention_dropout=2", "--attention_dropout must be in [0, 1). Received: 2.0"),
+        (LanguageConfig, "--cutoffs=1.5", "--cutoffs must be an integer. Received: '1.5'"),
+        (LanguageConfig, "--temperature=nan", "--temperature must be a number. Received: nan"),
+        (SimulationConfig, "--seed=-1", "--seed must be an integer between 0 and 2^32 - 1. Received: -1"),
+        (SimulationConfig, "--parameters=1000000000000", "--parameters must be an integer between 1 and 10000000"),
+        (SimulationConfig, "--iterations=0", "--iterations must be an integer between 1 and 10000000. Received: 0"),
+        (SimulationConfig, "--first_steps=nothing", "--first_steps is for --warmup=radam, not for none"),
+        (WarmupConfig, "--updates=1000000000000", "--updates must be an integer between 2 and 10000000"),
+        (
+            AnalysisConfig,
+            "--gradient_samples=1000000000",
+            "--gradient_samples must be an integer between 2 and 1000000",
+        ),
+        (sweep_config_class("image_classification"), "--seeds=1,-1", "--seeds must be an integer between 0 and 2^32"),
+        (sweep_config_class("image_classification"), "--workers=100000000", "--workers must be at most 1024"),
+        (sweep_config_class("image_classification"), "--learning_rates=nan", "--learning_rates must be a number"),
+        (ReproductionConfig, "--workers=100000000", "--workers must be an integer between 1 and 1024"),
+    ],
+)
+def test_every_program_refuses_its_own_bad_values(config_class, flags, message):
+    with pytest.raises(ConfigError) as error:
+        parse_arguments(config_class, ["--output_dir=-", *flags.split()])
+    assert message in str(error.value)
+
+
+@pytest.mark.parametrize(
+    ("document", "message"),
+    [
+        (b"[1]", "--config must be the config.json of a run. Received: '{}' (not a JSON object, but list)"),
+        (b"null", "--config must be the config.json of a run. Received: '{}' (not a JSON object, but NoneType)"),
+        (b"{", "--config must be the config.json of a run. Received: '{}' (not JSON: "),
+        (b"\xff", "--config must be the config.json of a run. Received: '{}' (not UTF-8: byte 0xff at 0)"),
+        (b"[" * 100_000, "--config must be the config.json of a run. Received: '{}' (not JSON: "),
+        (b'{"config": [1]}', "--config must be the config.json of a run. Received: '{}'"),
+        (b'{"config": {"parameters": 3}}', "--config must be the config.json of a run of this program. Received: '{}"),
+        (b'{"config": {"seed": "1"}}', "--seed must not be text. Received: '1'"),
+        (b'{"config": {"seed": true}}', "--seed must be an integer. Received: True"),
+        (b'{"config": {"seed": 1.5}}', "--seed must be an integer. Received: 1.5"),
+        (b'{"config": {"seed": 1e999}}', "--seed must be an integer. Received: inf"),
+        (b'{"config": {"xla": 1}}', "--xla must be true or false. Received: 1"),
+        (b'{"config": {"learning_rate": null}}', "--learning_rate must be a number. Received: None"),
+        (b'{"config": {"learning_rate": NaN}}', "--learning_rate must be a number. Received: nan"),
+        (b'{"config": {"learning_rate": 1' + b"0" * 400 + b"}}", "--learning_rate must be a number. Received: 10"),
+        (b'{"config": {"optimizer": null}}', "--optimizer must be text. Received: None"),
+        (b'{"config": {"optimizer": ["adam"]}}', "--optimizer must be text. Received: ['adam']"),
+        (b'{"config": {"decay_epochs": 3}}', "--decay_epochs must be a list. Received: 3"),
+        (b'{"config": {"decay_epochs": "3,4"}}', "--decay_epochs must be a list. Received: '3,4'"),
+        (b'{"config": {"decay_epochs": [null]}}', "--decay_epochs must be a number. Received: None"),
+    ],
+)
+def test_a_config_of_the_wrong_shape_is_refused(document, message, tmp_path):
+    path = tmp_path / "config.json"
+    path.write_bytes(document)
+    with pytest.raises(ConfigError) as error:
+        parse_arguments(TinyConfig, ["--output_dir=-", f"--config={path}"])
+    assert message.format(path) in str(error.value)
+
+
+def test_a_config_may_have_integers_for_numbers(tmp_path):
+    (tmp_path / "config.json").write_text('{"config": {"learning_rate": 1, "decay_epochs": [1, 2], "decay": "step"}}')
+    config = parse_arguments(TinyConfig, ["--output_dir=-", f"--config={tmp_path / 'config.json'}"])
+    assert (config.learning_rate, config.decay_epochs) == (1.0, (1.0, 2.0))
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        (b"--seed=\xff\n", "--flagfile must be a text file of flags. Received: '{}' (not UTF-8: byte 0xff at 7)"),
+        (b"--seed=3\n--flagfile={}\n", "--flagfile must not contain itself. Received: {}, which is in {}"),
+        (b"--no_such_flag=3\n", "Flags must be among those of --help. Received: --no_such_flag"),
+    ],
+)
+@pytest.mark.parametrize("module", [TINY, "trainers.sweep"])
+def test_a_bad_file_of_flags_is_refused(module, text, message, refused, tmp_path):
+    path = tmp_path / "flags"
+    path.write_bytes(text.replace(b"{}", bytes(path)))
+    arguments = [f"--output_dir={tmp_path / 'run'}", f"--flagfile={path}"]
+    refused(module, arguments, tmp_path, message.replace("{}", str(path)))
+
+
+def test_nobody_waits_for_a_pipe(refused, tmp_path):
+    os.mkfifo(tmp_path / "pipe")
+    for flag in ("config", "flagfile"):
+        refused(TINY, [*tiny_flags(tmp_path / "run"), f"--{flag}={tmp_path}/pipe"], tmp_path, "not a regular file")
+
+
+WORKERS = ["127.0.0.1:12345", "127.0.0.1:12346"]
+FIRST = {"type": "worker", "index": 0}
+
+
+@pytest.mark.parametrize(
+    ("told", "message"),
+    [
+        ("", "TF_CONFIG must be like"),
+        ("{", "TF_CONFIG must be like"),
+        ([], "TF_CONFIG must be like"),
+        ({"task": FIRST}, "TF_CONFIG must be like"),
+        ({"cluster": {"worker": WORKERS}}, "TF_CONFIG must be like"),
+        ({"cluster": WORKERS, "task": FIRST}, "TF_CONFIG must be like"),
+        ({"cluster": {"worker": WORKERS[0]}, "task": FIRST}, "TF_CONFIG must be like"),
+        ({"cluster": {"worker": WORKERS}, "task": {"type": "worker", "index": 0.5}}, "TF_CONFIG must be like"),
+        ({"cluster": {"worker": WORKERS}, "task": {"type": "worker", "index": None}}, "TF_CONFIG must be like"),
+        ({"cluster": {"worker": WORKERS}, "task": {"type": "boss", "index": 0}}, "must be a chief or a worker of its"),
+        (
+            {"cluster": {"worker": WORKERS}, "task": {"type": "worker", "index": 2}},
+            "must be a chief or a worker of its",
+        ),
+        ({"cluster": {"worker": WORKERS}, "task": {"type": "worker", "index": -1}}, "must be a chief or a worker of"),
+        ({"cluster": {"worker": []}, "task": FIRST}, "must be a chief or a worker of its cluster"),
+        ({"cluster": {"chief": WORKERS}, "task": FIRST}, "must have workers, and one chief at most"),
+        ({"cluster": {"worker": WORKERS, "ps": ["c:3"]}, "task": FIRST}, "must have workers, and one chief at most"),
+        ({"cluster": {"worker": ["a:1", "b"]}, "task": FIRST}, "must be host:port, port 1 to 65535. Received: 'b'"),
+        ({"cluster": {"worker": ["a:http"]}, "task": FIRST}, "must be host:port, port 1 to 65535. Received: 'a:http'"),
+        (
+            {"cluster": {"worker": ["a:99999"]}, "task": FIRST},
+            "must be host:port, port 1 to 65535. Received: 'a:9999",
+        ),
+        ({"cluster": {"worker": [1, 2]}, "task": FIRST}, "must be host:port, port 1 to 65535. Received: 1"),
+        ({"cluster": {"worker": ["a:1", "a:1"]}, "task": FIRST}, "The addresses in TF_CONFIG must differ"),
+    ],
+)
+def test_a_cluster_of_the_wrong_shape_is_refused(told, message, refused, tmp_path):
+    environment = {"TF_CONFIG": told if isinstance(told, str) else json.dumps(told)}
+    refused(TINY, tiny_flags(tmp_path / "run", strategy="multiworker"), tmp_path, message, environment)
+
+
+SLURM_STEP = {
+    "SLURM_PROCID": "0",
+    "SLURM_STEP_NODELIST": "n[1-2]",
+    "SLURM_STEP_NUM_TASKS": "2",
+    "SLURM_STEP_TASKS_PER_NODE": "1(x2)",
+    "SLURM_JOB_ID": "7",
+}
+
+
+@pytest.mark.parametrize(("name", "value"), [("PROCID", "x"), ("STEP_TASKS_PER_NODE", "x"), ("JOB_ID", "x")])
+def test_slurm_variables_of_the_wrong_shape_are_refused(name, value, refused, tmp_path):
+    environment = {**SLURM_STEP, f"SLURM_{name}": value}
+    message = "SLURM's variables must be those of a step that srun started. Received: SLURM_PROCID="
+    refused(TINY, tiny_flags(tmp_path / "run", strategy="multiworker"), tmp_path, message, environment)
+
+
+def _file(folder):
+    (folder / "run").write_text("mine")
+    return folder / "run"
+
+
+def _below_a_file(folder):
+    return _file(folder) / "below" / "it"
+
+
+def _link_to_itself(folder):
+    (folder / "run").symlink_to(folder / "run")
+    return folder / "run"
+
+
+def _link_to_nowhere(folder):
+    (folder / "run").symlink_to(folder / "nowhere")
+    return folder / "run"
+
+
+@pytest.mark.parametrize(
+    ("place", "message"),
+    [
+        (_file, "which is a file"),
+        (_below_a_file, "which is below the file"),
+        (_link_to_itself, "(Too many levels of symbolic links)"),
+        (_link_to_nowhere, "(No such file or directory)"),
+        (lambda folder: folder / ("a" * 300), "(File name too long)"),
+        (lambda folder: folder / ("a/" * 3000), "(File name too long)"),
+    ],
+)
+@pytest.mark.parametrize("module", [TINY, "trainers.simulate", "trainers.sweep", "trainers.reproduce"])
+def test_an_output_folder_that_cannot_be_one_is_refused(module, place, message, refused, tmp_path):
+    refused(module, [f"--output_dir={place(tmp_path)}"], tmp_path, message)
+
+
+@contextlib.contextmanager
+def mounted(folder, *options):
+    """A small disk of its own, which is taken away at the end."""
+    folder.mkdir()
+    command = ["mount", "-t", "tmpfs", "-o", ",".join(options), "tmpfs", str(folder)]
+    if not ROOT_USER or subprocess.run(command, capture_output=True).returncode:
+        pytest.skip("a disk can be mounted by root only")
+    try:
+        yield folder
+    finally:
+        # Lazily: TensorBoard's writer of a run that failed is open as long as the process lives.
+        subprocess.run(["umount", "-l", str(folder)], check=True)
+
+
+def test_a_read_only_disk_is_refused(refused, tmp_path):
+    with mounted(tmp_path / "disk", "size=1m", "ro") as disk:
+        message = f"--output_dir must be a folder that can be written to. Received: '{disk}/run', read-only"
+        refused(TINY, tiny_flags(disk / "run"), tmp_path, message)
+
+
+def fill(disk):
+    """Writes until there is no space left."""
+    with contextlib.suppress(OSError), (disk / "filler").open("wb", buffering=0) as file:
+        while True:
+            file.write(bytes(4096))
+
+
+def test_a_full_disk_is_refused(refused, tmp_path):
+    with mounted(tmp_path / "disk", "size=64k") as disk:
+        fill(disk)
+        refused(TINY, tiny_flags(disk / "run"), tmp_path, "--output_dir must be on a disk with space left. Received")
+
+
+@contextlib.contextmanager
+def almost_full(folder, kilobytes):
+    """A disk with so much space left, which is all free afterwards."""
+    with mounted(folder, "size=1m") as disk:
+        (disk / "filler").write_bytes(bytes(1024 * (1024 - kilobytes)))
+        yield disk
+
+
+def assert_resumes_to_the_bit(disk, whole):
+    assert status(disk / "run").startswith("failed: ")
+    assert not [path for path in disk.rglob("*") if ".tmp" in path.name or path.name.startswith("tmp")]
+    (disk / "filler").unlink()
+    np.testing.assert_array_equal(run_tiny(disk / "run"), final_weights(whole))
+    assert records(disk / "run") == records(whole)
+
+
+@pytest.mark.parametrize("kilobytes", [24, 36, 48, 64])
+def test_a_run_on_a_disk_that_fills_up_resumes_to_the_bit_when_it_is_freed(kilobytes, tmp_path):
+    run_tiny(tmp_path / "whole")
+    with almost_full(tmp_path / "disk", kilobytes) as disk:
+        with pytest.raises(Exception) as error:  # noqa: PT011 - whatever NumPy, Keras, HDF5 and TensorFlow make of it
+            run_tiny(disk / "run")
+        assert shortage(error.value).startswith("The disk must have space left; free some"), error.value
+        assert_resumes_to_the_bit(disk, tmp_path / "whole")
+
+
+def test_a_disk_that_fills_up_is_one_line_and_exit_code_2(tmp_path):
+    run_tiny(tmp_path / "whole")
+    with almost_full(tmp_path / "disk", 40) as disk:
+        _, errors = finish(program(TINY, *tiny_flags(disk / "run")), code=2)
+        said = [line for line in errors.splitlines() if line.startswith("error: The disk must have space left")]
+        assert len(said) == 1
+        assert "Traceback" not in errors
+        assert_resumes_to_the_bit(disk, tmp_path / "whole")
+
+
+def test_a_run_that_does_not_fit_into_memory_is_told_what_to_do(tmp_path):
+    with pytest.raises(MemoryError) as error:
+        run_tiny(tmp_path / "run", rows=10**12)
+    assert shortage(error.value).startswith("The run must fit into memory: try a smaller model, a smaller batch or")
+    with pytest.raises(tf.errors.ResourceExhaustedError) as error:
+        run_tiny(tmp_path / "run", width=2**40)
+    assert shortage(error.value).startswith("The run must fit into memory")
+    assert not shortage(ValueError("a fault of the program"))
+    assert not (tmp_path / "run").exists()
+
+
+def test_more_updates_than_can_be_counted_are_refused(tmp_path):
+    with pytest.raises(ConfigError, match=r"--epochs must be fewer than 2\^63 updates. Received: 9223372036854775807"):
+        run_tiny(tmp_path / "run", epochs=2**63 - 1)
+    assert not (tmp_path / "run").exists()
+
+
+@pytest.mark.parametrize("name", ["metrics.jsonl", "results.json", "status", "mine.keras", "factors.csv"])
+def test_files_of_others_are_not_overwritten(name, tmp_path):
+    (tmp_path / name).write_text("mine")
+    with pytest.raises(ConfigError, match=rf"restore .*config.json, .* Received: .* without it, but with {name}"):
+        RunFolder(make_config(TinyConfig, {**BASE, "output_dir": str(tmp_path)}), "tiny")
+    assert [path.read_text() for path in tmp_path.iterdir()] == ["mine"]
+
+
+def test_unrelated_files_of_others_stay_where_they_are(tmp_path):
+    names = ("notes.txt", "tmpabcdefgh", ".draft.tmp")
+    for name in names:
+        (tmp_path / name).write_text("mine")
+    run_tiny(tmp_path, epochs=1)
+    assert [(tmp_path / name).read_text() for name in names] == ["mine"] * 3
+
+
+def test_a_run_without_its_config_is_not_taken_for_one_of_another_seed(tmp_path):
+    run_tiny(tmp_path, epochs=1, seed=1)
+    (tmp_path / "config.json").unlink()
+    before = snapshot(tmp_path)
+    with pytest.raises(ConfigError, match=rf"restore {tmp_path}/config.json, or name another folder.*checkpoints"):
+        run_tiny(tmp_path, epochs=2, seed=2)
+    assert snapshot(tmp_path) == before
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        *(b"", b"{", b"[]", b"null", b"{}", b"\xff", b"[" * 100_000),
+        *(b'{"task": "tiny"}', b'{"task": "tiny", "config": []}', b'{"task": "tiny", "config": {"seed": "x"}}'),
+        b'{"task": "tiny", "config": {"decay_epochs": 3}}',
+    ],
+)
+def test_a_damaged_config_is_named_and_nothing_is_changed(text, tmp_path):
+    path = tmp_path / "config.json"
+    path.write_bytes(text)
+    with pytest.raises(ConfigError, match=rf"must be that of a run: restore it, or .* Received: {path} \("):
+        RunFolder(make_config(TinyConfig, {**BASE, "output_dir": str(tmp_path)}), "tiny")
+    assert snapshot(tmp_path) == {path: text}
+
+
+def test_a_second_start_of_any_program_is_refused(tmp_path):
+    folder = tmp_path / "run"
+    with locked(folder):
+        for work, config_class in ((simulate, SimulationConfig), (draw_warmups, WarmupConfig)):
+            with pytest.raises(ConfigError, match="must not be in use by another process"):
+                work(make_config(config_class, {"output_dir": str(folder)}))
+        with pytest.raises(ConfigError, match="must not be in use by another process"):
+            reproduce(make_config(ReproductionConfig, {"output_dir": str(folder), "only": ("warmups",)}))
+        for task in ("tiny", "gradient_analysis", "sweep of tiny"):
+            with pytest.raises(ConfigError, match="must not be in use by another process"):
+                RunFolder(make_config(TinyConfig, {**BASE, "output_dir": str(folder)}), task)
+    assert [path.name for path in folder.iterdir()] == [".lock"]
+
+
+def _pipe(folder):
+    os.mkfifo(folder / "page.html")
+
+
+def _device(folder):
+    if not ROOT_USER:
+        pytest.skip("a device can be made by root only")
+    os.mknod(folder / "page.html", 0o666 | stat.S_IFCHR, os.makedev(1, 3))  # never the machine's own
+
+
+def _link_to_a_pipe(folder):
+    os.mkfifo(folder / "pipe")
+    (folder / "page.html").symlink_to(folder / "pipe")
+
+
+def _text(folder):
+    (folder / "page.html").write_text("a text of mine")
+
+
+def _loop(folder):
+    (folder / "page.html").symlink_to(folder / "page.html")
+
+
+@pytest.mark.parametrize("make", [_pipe, _device, _link_to_a_pipe, _text, _loop])
+def test_the_page_replaces_nothing_but_a_page(make, tmp_path):
+    write_run(tmp_path / "run")
+    make(tmp_path)
+    before = snapshot(tmp_path)
+    with pytest.raises(ConfigError, match="--output must .*Received: .*page.html"):
+        write_report([str(tmp_path / "run")], str(tmp_path / "page.html"))
+    assert snapshot(tmp_path) == before
+
+
+def test_the_page_is_written_where_a_link_leads(tmp_path):
+    run = write_run(tmp_path / "run")
+    (tmp_path / "link.html").symlink_to(tmp_path / "page.html")
+    for _ in range(2):
+        write_report([str(run)], str(tmp_path / "link.html"))
+        assert (tmp_path / "link.html").is_symlink()
+        assert "<html" in (tmp_path / "page.html").read_text()[:1000]
+
+
+@pytest.mark.parametrize("text", [b"{", b"\xff", b""])
+@pytest.mark.parametrize("name", ["results.json", "config.json", "metrics.jsonl"])
+def test_the_report_names_damaged_files_and_shows_the_rest(name, text, tmp_path):
+    write_run(tmp_path / "runs/whole", records=training_records())
+    broken = write_run(tmp_path / "runs/broken", records=training_records())
+    (broken / name).write_bytes(text + b"\n" if name == "metrics.jsonl" else text)
+    said = write_report([str(tmp_path / "runs")], str(tmp_path / "page.html"))
+    assert f"left out: {broken / name}" in said
+    page = (tmp_path / "page.html").read_text()
+    assert f".../broken/{name}" in page
+    assert "Run: whole" in page
+
+
+def test_a_damaged_record_costs_only_itself(tmp_path):
+    run_tiny(tmp_path, epochs=1)
+    path = tmp_path / "metrics.jsonl"
+    lines = path.read_bytes().splitlines(keepends=True)
+    path.write_bytes(b"".join([lines[0], b'\xff\xff\n{"step": "x"}\n{}\n[2]\n', *lines[1:]]))
+    run_tiny(tmp_path, epochs=2)
+    assert [record["step"] for record in records(tmp_path)] == [2, 4, 5, 6, 8, 10]
+
+
+# Runs a program whose standard output or error somebody has closed or nobody reads.
+@pytest.mark.parametrize(
+    "redirection",
+    [
+        "> /dev/full",
+        *(
+            pytest.param(each, marks=pytest.mark.slow)
+            for each in (">&-", "2>&-", "2> /dev/full", "| head -c 1 > {folder}/one")
+        ),
+    ],
+)
+def test_a_lost_output_does_not_end_a_run_but_the_exit_code_tells(redirection, tmp_path):
+    flags = " ".join(tiny_flags(tmp_path / "run", progress=True))
+    command = f"set -o pipefail; {sys.executable} -m {TINY} {flags} {redirection.format(folder=tmp_path)}"
+    ended = subprocess.run(
+        ["bash", "-c", command], cwd=ROOT, capture_output=True, text=True, timeout=120, env=_environment()
+    )
+    assert ended.returncode == 5
+    assert "Traceback" not in ended.stderr + ended.stdout
+    assert "Exception ignored" not in ended.stderr
+    assert status(tmp_path / "run") == "done\n"
+    assert len(final_weights(tmp_path / "run")) > 0
+
+
+def _environment():
+    return {**os.environ, "TF_CPP_MIN_LOG_LEVEL": "3", "KERAS_BACKEND": "tensorflow"}
+
+
+@pytest.mark.parametrize("module", ["image_classification", "sweep", "reproduce", "simulate", "report"])
+def test_bad_flags_are_found_before_anything_is_imported(module, tmp_path):
+    began = time.perf_counter()
+    _, errors = finish(program(f"trainers.{module}", "--no_such_flag=1"), code=2)
+    assert time.perf_counter() - began < 2
+    assert errors == "error: Flags must be among those of --help. Received: --no_such_flag\n"

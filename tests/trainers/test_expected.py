@@ -1,0 +1,253 @@
+"""What users of trainers expect: other weights to begin with, evaluation alone, early stopping, averages, callbacks."""
+
+import json
+import subprocess
+import sys
+
+import numpy as np
+import pytest
+
+from tests.trainers.helpers import BASE, ROOT, final_weights, records, run_tiny, stopped_at_the_first_checkpoint
+from tests.trainers.tiny import Tiny, TinyConfig
+from trainers.engine.callbacks import RunCallback
+from trainers.engine.description import how_to_load
+from trainers.engine.errors import DivergedError
+from trainers.engine.evaluation import evaluate
+from trainers.engine.flags import ConfigError, make_config
+from trainers.engine.run import train
+from trainers.tasks.images.models import build_model
+from trainers.tasks.language.config import LanguageSizes
+from trainers.tasks.language.models import build_language_model
+from trainers.tasks.translation.config import TranslatorSizes
+from trainers.tasks.translation.models import build_translation_model
+
+
+def config(folder, **options):
+    return make_config(TinyConfig, {**BASE, "output_dir": str(folder), **options})
+
+
+def results(folder):
+    return json.loads((folder / "results.json").read_text())
+
+
+@pytest.fixture(scope="module")
+def trained(tmp_path_factory):
+    folder = tmp_path_factory.mktemp("trained")
+    run_tiny(folder)
+    return folder
+
+
+@pytest.mark.parametrize("place", ["", "last.keras"])
+def test_a_run_begins_with_the_weights_of_another(trained, tmp_path, place):
+    run_tiny(tmp_path / "on", init_from=str(trained / place), learning_rate=0.0)
+    name = "last" if place else "best"
+    np.testing.assert_array_equal(final_weights(tmp_path / "on"), final_weights(trained, name))
+
+
+def test_weights_to_begin_with_do_not_come_again_when_a_run_is_resumed(trained, tmp_path):
+    whole = run_tiny(tmp_path / "whole", init_from=str(trained))
+    with stopped_at_the_first_checkpoint():
+        run_tiny(tmp_path / "killed", init_from=str(trained))
+    np.testing.assert_array_equal(run_tiny(tmp_path / "killed", init_from=str(trained)), whole)
+
+
+@pytest.mark.parametrize(
+    ("place", "options", "message"),
+    [
+        ("nowhere", {}, "must be a .keras file or the folder of a run that has one. Received: .*nowhere"),
+        ("checkpoints", {}, "must be a .keras file or the folder of a run that has one"),
+        ("config.json", {}, r"must be a model that Keras can load. Received: .*config.json \("),
+        (
+            "last.keras",
+            {"width": 8},
+            r"must have weights of the model's shapes, .* of \(8, 8\). .* of \(8, 16\)",
+        ),
+        ("last.keras", {"normalise": True}, "must have the model's 8 weights. Received: .* with 4"),
+    ],
+)
+def test_weights_that_do_not_fit_are_refused(trained, tmp_path, place, options, message):
+    with pytest.raises(ConfigError, match=f"--init_from {message}"):
+        run_tiny(tmp_path / "run", init_from=str(trained / place), **options)
+    assert not (tmp_path / "run" / "config.json").exists()
+
+
+def test_evaluation_alone_gives_the_recorded_numbers_and_writes_nothing(trained):
+    before = sorted((path, path.stat().st_mtime_ns) for path in trained.rglob("*"))
+    best = min(records(trained), key=lambda record: record.get("val_error", 2))
+    found = evaluate(Tiny(), config(trained, evaluate_only=True))
+    assert found == {"val_loss": best["val_loss"], "val_error": best["val_error"]}
+    last = evaluate(Tiny(), config("anywhere", evaluate_only=True, init_from=str(trained / "last.keras")))
+    assert last["val_loss"] == records(trained)[-1]["val_loss"]
+    assert sorted((path, path.stat().st_mtime_ns) for path in trained.rglob("*")) == before
+
+
+def test_evaluation_alone_has_the_data_and_the_model_of_the_run(trained):
+    """Otherwise the numbers would be wrong, and nobody would notice: other pixels have the same shape."""
+    message = r"--evaluate_only must have the flags of the run .* Received: rows=120, not 200"
+    with pytest.raises(ConfigError, match=message):
+        evaluate(Tiny(), config(trained, evaluate_only=True, rows=120))
+    how_to_train = {"learning_rate": 0.5, "epochs": 1, "batch_size": 20, "seed": 3, "decay": "cosine"}
+    found = evaluate(Tiny(), config(trained, evaluate_only=True, **how_to_train))
+    assert found["val_error"] == min(record.get("val_error", 1.0) for record in records(trained))
+
+
+def test_evaluation_alone_needs_a_model(tmp_path):
+    with pytest.raises(ConfigError, match="--evaluate_only without --init_from needs a model in --output_dir"):
+        evaluate(Tiny(), config(tmp_path, evaluate_only=True))
+
+
+def test_validation_every_so_many_steps(tmp_path):
+    run_tiny(tmp_path, evaluate_steps=7, log_every=50, checkpoint_every=0)
+    validated = [record["step"] for record in records(tmp_path) if "val_error" in record]
+    assert validated == [7, 14, 20]
+
+
+def test_a_run_may_be_longer_than_a_list_of_its_validations(tmp_path):
+    """A list of 10^15 steps would fill the memory before the first one."""
+    with stopped_at_the_first_checkpoint():
+        run_tiny(tmp_path, steps=10**15, evaluate_steps=1)
+    assert [record["step"] for record in records(tmp_path) if "val_error" in record] == [1, 2, 3, 4]
+
+
+def test_a_run_without_progress_ends_early_and_well(tmp_path):
+    # A rate of 0 learns nothing: the first validation is the best.
+    run_tiny(tmp_path / "early", learning_rate=0.0, patience=2, epochs=50)
+    assert (results(tmp_path / "early")["best_step"], results(tmp_path / "early")["stopped_early_at"]) == (5, 15)
+    assert (tmp_path / "early/status").read_text() == "done\n"
+    assert records(tmp_path / "early")[-1]["step"] == 15
+    before = (tmp_path / "early/metrics.jsonl").read_text()
+    run_tiny(tmp_path / "early", learning_rate=0.0, patience=2, epochs=50)  # again: nothing is left to do
+    assert (tmp_path / "early/metrics.jsonl").read_text() == before
+
+
+def test_patience_is_counted_across_a_kill(tmp_path):
+    options = {"learning_rate": 0.0, "patience": 3, "epochs": 50, "checkpoint_every": 0}
+    with stopped_at_the_first_checkpoint():
+        run_tiny(tmp_path, **options)
+    run_tiny(tmp_path, **options)
+    assert results(tmp_path)["stopped_early_at"] == 20
+
+
+@pytest.mark.parametrize("options", [{}, {"logical_devices": 2, "strategy": "mirrored", "precision": "mixed_float16"}])
+def test_the_moving_average_is_what_is_validated_and_saved(tmp_path, options):
+    momentum, weights = 0.5, []
+
+    class Watch(Tiny):
+        def build(self, config, data):
+            self.model = super().build(config, data)
+            return self.model
+
+    class Keep(RunCallback):
+        def record(self, values):
+            weights.append(np.concatenate([np.ravel(variable) for variable in task.model.get_weights()]))
+
+    task = Watch()
+    first = []
+
+    class First(RunCallback):
+        def begin(self, config, facts, step):
+            first.append(np.concatenate([np.ravel(variable) for variable in task.model.get_weights()]))
+
+    train(task, config(tmp_path, ema=momentum, log_every=1, **options), callbacks=[Keep(), First()])
+    average = first[0]
+    for values in weights:
+        average = momentum * average + (1 - momentum) * values
+    saved = final_weights(tmp_path)
+    np.testing.assert_allclose(saved, average, rtol=1e-5, atol=1e-6)
+    assert np.abs(saved - weights[-1]).max() > 1e-3  # which the plain weights are not
+    if not options:
+        found = evaluate(Tiny(), config("x", init_from=str(tmp_path / "last.keras")))
+        assert found["val_loss"] == records(tmp_path)[-1]["val_loss"]
+
+
+def test_a_run_with_an_average_resumes_bit_identically(tmp_path):
+    whole = run_tiny(tmp_path / "whole", ema=0.9)
+    with stopped_at_the_first_checkpoint():
+        run_tiny(tmp_path / "killed", ema=0.9)
+    np.testing.assert_array_equal(run_tiny(tmp_path / "killed", ema=0.9), whole)
+
+
+class Listener(RunCallback):
+    def __init__(self):
+        self.told = []
+
+    def begin(self, config, facts, step):
+        self.told.append(("begin", config["batch_size"], facts["total_updates"], step))
+
+    def record(self, values):
+        self.told.append(("record", values["step"]))
+
+    def end(self, status, results):
+        self.told.append(("end", status, sorted(results)))
+
+
+def test_callbacks_hear_of_beginning_records_and_end(tmp_path):
+    listener = Listener()
+    train(Tiny(), config(tmp_path, log_every=10, checkpoint_every=10, epochs=4), callbacks=[listener])
+    steps = [record["step"] for record in records(tmp_path)]
+    assert listener.told[0] == ("begin", 40, 20, 0)
+    assert listener.told[1:-1] == [("record", step) for step in steps]
+    assert listener.told[-1] == ("end", "done", ["best_step", "val_error", "val_loss"])
+
+
+def test_callbacks_hear_of_a_run_that_diverged(tmp_path):
+    listener = Listener()
+    with pytest.raises(DivergedError):
+        train(Tiny(), config(tmp_path, bad_row=0), callbacks=[listener])
+    assert listener.told[-1][0] == "end"
+    assert listener.told[-1][1].startswith("diverged: ")
+
+
+def test_a_profile_is_written_of_the_steps_asked_for(tmp_path):
+    run_tiny(tmp_path, profile=(5, 10))
+    assert list((tmp_path / "profile").rglob("*.xplane.pb"))
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ({"profile": (5,)}, "--profile must be two numbers of updates"),
+        ({"profile": (5, 5)}, "--profile must be two numbers of updates"),
+        ({"patience": 0}, "--patience must be an integer >= 1. Received: 0"),
+        ({"ema": 1.0}, r"--ema must be in \(0, 1\). Received: 1.0"),
+        ({"ema": 0.9, "average": 2}, "--average and --ema exclude each other"),
+        ({"evaluate_steps": -1}, "--evaluate_steps must be a number >= 0. Received: -1"),
+    ],
+)
+def test_values_that_cannot_be_are_refused(options, message):
+    with pytest.raises(ConfigError, match=message):
+        config("x", **options)
+
+
+LOAD = """
+import importlib, keras, sys
+images, *others = sys.argv[1:]
+keras.models.load_model(images)
+assert not [name for name in sys.modules if name.startswith("trainers")]
+for path, module in zip(others[::2], others[1::2]):
+    try:
+        keras.models.load_model(path)
+    except TypeError as error:
+        assert module in str(error)  # Keras says where the class is
+    importlib.import_module(module)
+    keras.models.load_model(path)
+"""
+
+
+def test_saved_models_load_without_the_trainers_or_say_what_to_import(tmp_path):
+    sizes = {"layers": 1, "width": 8, "heads": 2, "inner": 8}
+    models = {
+        "images": build_model("small_resnet", (28, 28, 1), 10),
+        "language": build_language_model(20, LanguageSizes(**sizes)),
+        "translation": build_translation_model(20, TranslatorSizes(**sizes)),
+    }
+    for name, model in models.items():
+        model.save(tmp_path / f"{name}.keras")
+    others = [
+        (str(tmp_path / f"{name}.keras"), f"trainers.tasks.{name}.models") for name in ("language", "translation")
+    ]
+    arguments = [sys.executable, "-c", LOAD, str(tmp_path / "images.keras"), *others[0], *others[1]]
+    loaded = subprocess.run(arguments, capture_output=True, text=True, cwd=ROOT, timeout=120)
+    assert loaded.returncode == 0, loaded.stderr[-2000:]
+    assert how_to_load(models["images"]) == ""
+    assert how_to_load(models["language"]) == "import trainers.tasks.language.models"

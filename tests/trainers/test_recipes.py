@@ -1,0 +1,173 @@
+"""Every value of the paper's configs stands in a table here, with its source."""
+
+import shlex
+
+import pytest
+
+from tests.trainers.helpers import ROOT
+from trainers.analysis.config import AnalysisConfig
+from trainers.engine.flags import parse_arguments
+from trainers.engine.optimizers import make_optimizer, make_rate
+from trainers.tasks import CONFIGS
+
+PAPER = "Ma and Yarats (2019)"
+EXAMPLE = "PyTorch's ImageNet example at ee964a2, which the paper follows (A.2)"
+FAIRSEQ_LM = "fairseq, examples/language_model, WikiText-103 with adaptive inputs"
+FAIRSEQ_NMT = "fairseq, examples/scaling_nmt, and the architecture transformer_vaswani_wmt_en_de_big"
+OURS = "a choice of this project: it does not change what is learnt"
+
+RECORDS = {"log_every": ("100", OURS), "checkpoint_every": ("1000", OURS), "strategy": ("auto", OURS)}
+# name of the config -> flag -> (value, source)
+RECIPES = {
+    "emnist": {
+        "dataset": ("emnist/digits", f"{PAPER} A.5"),
+        "activation": ("tanh", "Ma and Yarats (2019), Quasi-hyperbolic momentum and Adam, appendix: MLP-EMNIST"),
+        "standardize": ("", "a choice of this project: the paper does not say how pixels are scaled"),
+        "standardize_by": ("0.1733,0.3317", "mean and deviation of EMNIST's digits in [0, 1]"),
+        "steps": ("10000", f"{PAPER} A.5"),
+        "batch_size": ("256", f"{PAPER} A.5"),
+        "optimizer": ("adam", f"{PAPER} A.5"),
+        "warmup": ("none", f"{PAPER} A.5 names none, and its figure begins at a full update"),
+        "learning_rate": ("1e-3", f"{PAPER} A.5"),
+        "beta_1": ("0.9", f"{PAPER} A.5"),
+        "beta_2": ("0.999", f"{PAPER} A.5"),
+        "epsilon": ("1e-8", f"{PAPER} A.5"),
+        "weight_decay": ("1e-4", f"{PAPER} A.5: decoupled"),
+        "gradient_samples": ("256", f"{PAPER} A.5"),
+        "sampled_parameters": ("500", f"{PAPER} A.5: of each weight matrix"),
+        "measure_every": ("1", f"{PAPER} A.5: at each iteration"),
+        "log_every": ("100", OURS),
+        "checkpoint_every": ("100", OURS),
+    },
+    "imagenet_resnet50": RECORDS
+    | {
+        "dataset": ("imagenet2012", f"{PAPER} A.2: ILSVRC 2012"),
+        "image_size": ("224", f"{PAPER} A.2: 224-pixel crops"),
+        "model": ("resnet50", f"{PAPER} A.2"),
+        "epochs": ("90", f"{PAPER} A.2"),
+        "batch_size": ("1024", f"{PAPER} A.2"),
+        "optimizer": ("adam", f"{PAPER} 5.1"),
+        "learning_rate": ("1e-3", f"{PAPER} 5.1: one of its grid"),
+        "beta_1": ("0.9", f"{PAPER} A.2"),
+        "beta_2": ("0.999", f"{PAPER} 5.1"),
+        "epsilon": ("1e-8", f"{PAPER} A.2"),
+        "weight_decay": ("1e-4", f"{PAPER} A.2: decoupled"),
+        "decay": ("step", f"{PAPER} A.2"),
+        "decay_epochs": ("30,60", f"{PAPER} A.2"),
+        "decay_factor": ("0.1", f"{PAPER} A.2: ten-fold"),
+        "precision": ("float32", f"{EXAMPLE}; half precision is claimed for A.3 and A.4 only"),
+    },
+    "wikitext103": RECORDS
+    | {
+        "dataset": ("wikitext103", f"{PAPER} A.3"),
+        "nobaselines": ("", OURS),
+        "context": ("3072", f"{FAIRSEQ_LM}: tokens-per-sample"),
+        "eval_context": ("2560", "Baevski and Auli (2018): context of 2,560 tokens at the final evaluation"),
+        "batch_size": ("24", f"{FAIRSEQ_LM}: 8 GPUs x update-freq 3 x max-tokens 3072"),
+        "accumulate": ("3", f"{FAIRSEQ_LM}: update-freq"),
+        "steps": ("286000", f"{FAIRSEQ_LM}: max-update"),
+        "layers": ("16", "fairseq, transformer_lm_wiki103"),
+        "width": ("1024", "fairseq, transformer_lm_wiki103"),
+        "heads": ("8", "fairseq, transformer_lm_wiki103"),
+        "inner": ("4096", "fairseq, transformer_lm_wiki103"),
+        "cutoffs": ("20000,60000", "fairseq, transformer_lm_wiki103"),
+        "factor": ("4", "fairseq, transformer_lm_wiki103"),
+        "dropout": ("0.3", "fairseq, transformer_lm_wiki103"),
+        "attention_dropout": ("0.1", "fairseq, transformer_lm_wiki103"),
+        "activation_dropout": ("0.1", "fairseq, transformer_lm_wiki103"),
+        "softmax_dropout": ("0.2", "fairseq, transformer_lm_wiki103: adaptive-softmax-dropout"),
+        "optimizer": ("adam", f"{PAPER} A.3"),
+        "learning_rate": ("3e-4", f"{PAPER} 5.2: one of its grid"),
+        "beta_1": ("0.9", f"{PAPER} A.3"),
+        "beta_2": ("0.999", f"{PAPER} 5.2"),
+        "epsilon": ("1e-7", f"{PAPER} A.3"),
+        "global_clipnorm": ("0.1", f"{FAIRSEQ_LM}: clip-norm"),
+        "decay": ("cosine", f"{FAIRSEQ_LM}: lr-scheduler"),
+        "decay_start": ("16000", f"{FAIRSEQ_LM}: warmup-updates, after which its cosine begins"),
+        "decay_floor": ("1e-4", f"{FAIRSEQ_LM}: min-lr of 1e-4 at a rate of 1"),
+        "precision": ("mixed_float16", f"{PAPER} A.3: half precision"),
+    },
+    "wmt16": RECORDS
+    | {
+        "dataset": ("wmt16_translate/de-en", f"{PAPER} A.4"),
+        "vocabulary_size": ("32768", f"{FAIRSEQ_NMT}: 32K joint subwords"),
+        "max_tokens": ("458752", f"{PAPER} A.4: 8 GPUs x 16 minibatches, of fairseq's 3584 tokens"),
+        "accumulate": ("16", f"{PAPER} A.4"),
+        "steps": ("20000", "Vaswani et al. (2017): 300,000 x 25,000 tokens in updates of 400,000, rounded up"),
+        "layers": ("6", FAIRSEQ_NMT),
+        "width": ("1024", FAIRSEQ_NMT),
+        "heads": ("16", FAIRSEQ_NMT),
+        "inner": ("4096", FAIRSEQ_NMT),
+        "dropout": ("0.3", FAIRSEQ_NMT),
+        "attention_dropout": ("0.0", f"{FAIRSEQ_NMT}: 0.1 belongs to transformer_wmt_en_de_big"),
+        "label_smoothing": ("0.1", FAIRSEQ_NMT),
+        "optimizer": ("adam", f"{PAPER} A.4"),
+        "learning_rate": ("1e-4", f"{PAPER} 5.3: one of its grid"),
+        "beta_1": ("0.9", f"{PAPER} A.4"),
+        "beta_2": ("0.99", f"{PAPER} 5.3"),
+        "epsilon": ("1e-7", f"{PAPER} A.4"),
+        "decay": ("inverse_sqrt", FAIRSEQ_NMT),
+        "decay_period": ("4000", f"{FAIRSEQ_NMT}: warmup-updates, after which it falls"),
+        "beam": ("4", FAIRSEQ_NMT),
+        "length_penalty": ("0.6", FAIRSEQ_NMT),
+        "precision": ("mixed_float16", f"{PAPER} A.4: half precision"),
+    },
+}
+CLASSES = {
+    "emnist": AnalysisConfig,
+    "imagenet_resnet50": CONFIGS["image_classification"],
+    "wikitext103": CONFIGS["language_modeling"],
+    "wmt16": CONFIGS["machine_translation"],
+}
+GRIDS = {
+    "sweep_imagenet": ("image_classification", "1e-4,1e-3,1e-2", "0.99,0.997,0.999", "1,2,3,4,5"),
+    "sweep_wikitext103": ("language_modeling", "1e-4,3e-4,5e-4", "0.99,0.998,0.999", "1,2,3"),
+    "sweep_wmt16": ("machine_translation", "5e-5,8e-5,1e-4", "0.98,0.99,0.998,0.999", "1,2,3"),
+}
+
+
+def written_flags(name):
+    """The flags of a config: name -> text."""
+    lines = (ROOT / f"configs/paper/{name}.flags").read_text().splitlines()
+    flags = [shlex.split(line)[0].removeprefix("--") for line in lines if line.startswith("--")]
+    found = [flag.partition("=")[::2] for flag in flags]
+    assert len(dict(found)) == len(found)
+    return dict(found)
+
+
+@pytest.mark.parametrize("name", RECIPES)
+def test_every_value_of_a_recipe_has_a_source(name):
+    assert written_flags(name) == {flag: value for flag, (value, _) in RECIPES[name].items()}
+    assert all(source for _, source in RECIPES[name].values())
+
+
+@pytest.mark.parametrize("name", GRIDS)
+def test_every_grid_is_the_papers(name):
+    task, rates, discounts, seeds = GRIDS[name]
+    flags = written_flags(name)
+    assert flags.pop("flagfile").startswith("configs/paper/")
+    methods = "untuned_exponential,untuned_linear,radam"
+    grid = {"learning_rates": rates, "beta_2s": discounts, "warmups": methods, "seeds": seeds}
+    assert flags == {"task": task, **grid}
+
+
+def test_every_config_of_the_paper_is_in_a_table():
+    assert {path.stem for path in (ROOT / "configs/paper").iterdir()} == {*RECIPES, *GRIDS}
+
+
+@pytest.mark.parametrize("name", RECIPES)
+@pytest.mark.parametrize("warmup", ["untuned_linear", "untuned_exponential", "radam"])
+def test_every_recipe_makes_an_optimizer_with_every_method(name, warmup, monkeypatch):
+    monkeypatch.chdir(ROOT)
+    arguments = [f"--flagfile=configs/paper/{name}.flags", "--output_dir=x", f"--warmup={warmup}"]
+    config = parse_arguments(CLASSES[name], arguments)
+    assert make_optimizer(config, 1000, config.steps or 90_000).learning_rate is not None
+
+
+def test_the_cosine_of_the_language_model_begins_late_and_has_a_floor(monkeypatch):
+    monkeypatch.chdir(ROOT)
+    flags = ["--flagfile=configs/paper/wikitext103.flags", "--output_dir=x"]
+    rate = make_rate(parse_arguments(CONFIGS["language_modeling"], flags), 1000, 286_000)
+    assert [float(rate(step)) for step in (0, 8_000, 16_000)] == pytest.approx([3e-4] * 3, rel=1e-6)
+    assert float(rate(16_000 + 135_000)) == pytest.approx(3e-4 * (0.5 + 0.5e-4), rel=1e-4)
+    assert float(rate(286_000)) == pytest.approx(3e-8, rel=1e-3)

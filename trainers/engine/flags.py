@@ -1,0 +1,315 @@
+"""Flags as the fields of a frozen object, checked as a whole; `--help` by subject. Needs no TensorFlow."""
+
+import dataclasses
+import json
+import math
+import re
+import typing
+from collections.abc import Callable, Iterable, Sequence
+from typing import Any, ClassVar, TypeVar
+
+from absl import flags
+
+from trainers.engine.files import UnreadableError, read_object
+from trainers.engine.flagfiles import check_flagfiles
+
+FlagsT = TypeVar("FlagsT", bound="Flags")
+
+# Whether a run with another value of a field is another run: True, or False, or a function that tells, given the
+# config, why it is one ("" if it is not). BY_CONTENT is for places of data: what is there counts, not where it is.
+Identity = bool | str | Callable[[Any], str]
+BY_CONTENT = "content"
+CONFIG_HELP = "config.json of another run to repeat; flags on the command line take precedence."
+# What TensorFlow, NumPy and files of JSON can count with.
+INTEGERS = range(-(2**63), 2**63)
+RANGE_AT_MOST = 10_000  # integers that `1-10` may stand for
+
+
+class ConfigError(ValueError):
+    """A value that no run can start with: the rule, then the value received."""
+
+
+def option(
+    default: Any,
+    help: str,
+    choices: tuple[str, ...] | None = None,
+    *,
+    identity: Identity = True,
+    positional: bool = False,
+    repeated: bool = False,
+) -> Any:
+    """A field that is a flag too. Its `identity` is the one place that says whether it changes a run's result.
+
+    Args:
+        default: The value of the flag where it is not given.
+        help: What `--help` says.
+        choices: The values it may have.
+        identity: Whether a run can be resumed with another value, see `Identity`.
+        positional: True for the one field that is not a flag, but takes the arguments that are not flags.
+        repeated: True for a tuple whose items are given by the same flag, once for each, and may have commas.
+    """
+    metadata = {
+        "help": help,
+        "choices": choices,
+        "identity": identity,
+        "positional": positional,
+        "repeated": repeated,
+    }
+    return dataclasses.field(default=default, metadata=metadata)
+
+
+@dataclasses.dataclass(frozen=True)
+class Flags:
+    """The flags of a program: every field is one. A class may group those that it declares under a `subject`."""
+
+    subject: ClassVar[str] = "Other"
+
+    def validate(self) -> None:
+        """Raises `ConfigError` for the first value that cannot be."""
+        for field in dataclasses.fields(self):
+            choices, value = field.metadata["choices"], getattr(self, field.name)
+            for item in value if isinstance(value, tuple) else (value,):
+                if choices and item is not None and item not in choices:
+                    raise ConfigError(f"--{field.name} must be one of {', '.join(choices)}. Received: {item!r}")
+            if field.name.endswith("dropout"):  # a probability, whatever the task
+                require(0 <= value < 1, f"--{field.name} must be in [0, 1)", value)
+
+    def require_default(self, name: str, owner: str, instead: str) -> None:
+        """Refuses a value that would have no effect, and says how to undo it: a flagfile may have set it."""
+        default = self.__dataclass_fields__[name].default
+        written = ",".join(f"{item:g}" for item in default) if isinstance(default, tuple) else default
+        undo = f"--{name}={'' if written is None else written}"
+        rule = f"--{name} is for {owner}, not for {instead} ({undo} takes it back)"
+        require(getattr(self, name) == default, rule, getattr(self, name))
+
+    def plain(self) -> dict[str, Any]:
+        """Every value as JSON has it."""
+        plain: dict[str, Any] = json.loads(json.dumps(dataclasses.asdict(self)))
+        return plain
+
+    def identity(self) -> dict[str, Any]:
+        """What the result of a run depends on, as plain JSON values, apart from its data."""
+        return {name: value for name, value in self.plain().items() if self._identity_of(name) is True}
+
+    def data_places(self) -> dict[str, Any]:
+        """Where the data are, which matters only where it is not known what they are."""
+        return {name: value for name, value in self.plain().items() if self._identity_of(name) == BY_CONTENT}
+
+    def reason(self, name: str) -> str:
+        """Why a run with another value of a field is another run, where that needs saying."""
+        field = self.__dataclass_fields__.get(name)
+        told = field.metadata["identity"] if field else True
+        return str(told(self)) if callable(told) else ""
+
+    def _identity_of(self, name: str) -> bool | str:
+        told: Identity = self.__dataclass_fields__[name].metadata["identity"]
+        return bool(told(self)) if callable(told) else told
+
+
+@dataclasses.dataclass(frozen=True)
+class Settings(Flags):
+    """What every program has that keeps its results in a folder."""
+
+    subject = "Results"
+    trains: ClassVar[bool] = True  # on TensorFlow; what only computes and draws needs none
+
+    output_dir: str = option("", "Folder that the run writes to.", identity=False)
+
+    def validate(self) -> None:
+        super().validate()
+        require(self.output_dir, "--output_dir must name a folder", self.output_dir)
+
+
+def parse_arguments(config_class: type[FlagsT], arguments: Sequence[str]) -> FlagsT:
+    """The config of a command line, without a program: its flags are known here alone."""
+    values: Any = flags.FlagValues()  # type: ignore[no-untyped-call]
+    define_flags(config_class, values)
+    return read_flags(config_class, parse_flags(values, ["", *arguments]), values)
+
+
+def parse_flags(flag_values: Any, arguments: Sequence[str], known_only: bool = False) -> list[str]:
+    """Gives flags the values of a command line, and returns the arguments that are not flags."""
+    try:
+        check_flagfiles(arguments[1:])
+        parsed: list[str] = flag_values(list(arguments), known_only=known_only)
+        return parsed[1:]
+    except flags.UnrecognizedFlagError as error:
+        hint = re.search(r"Did you mean: ([^?]*\S) *\?", str(error))
+        meant = f"; did you mean --{hint[1]}?" if hint else ""
+        raise ConfigError(f"Flags must be among those of --help. Received: --{error.flagname}{meant}") from error
+    except flags.IllegalFlagValueError as error:
+        given = re.match(r"flag --(\w+)=(.*)", str(error).removesuffix(f": {error.__context__}"), re.DOTALL)
+        if not given or given[1] not in flag_values:
+            raise ConfigError(str(error)) from error
+        raise ConfigError(f"--{given[1]} must be {_wanted(flag_values[given[1]])}. Received: {given[2]!r}") from error
+    except (flags.Error, UnreadableError) as error:
+        raise ConfigError(str(error)) from error
+
+
+def _wanted(flag: Any) -> str:
+    if flag.parser.flag_type() == "bool":
+        return "true or false"
+    if flag.parser.flag_type() == "string enum":
+        return f"one of {', '.join(flag.parser.enum_values)}"
+    return str(flag.parser.syntactic_help)
+
+
+def define_flags(config_class: type[Flags], flag_values: Any = flags.FLAGS) -> None:
+    """Defines a flag for every field."""
+    types = typing.get_type_hints(config_class)
+    for field in _flag_fields(config_class):
+        text, choices = field.metadata["help"], field.metadata["choices"]
+        default: Any = field.default
+        if choices:
+            text = f"{text} One of: {', '.join(choices)}."
+        kind = types[field.name]
+        if kind is bool:
+            flags.DEFINE_bool(field.name, default, text, flag_values)
+        elif field.metadata["repeated"]:
+            flags.DEFINE_multi_string(field.name, list(default), text, flag_values)
+        elif typing.get_origin(kind) is tuple:
+            flags.DEFINE_list(field.name, [str(value) for value in default], text, flag_values)
+        elif int in (kind, *typing.get_args(kind)):
+            flags.DEFINE(_number_parser(flags.IntegerParser, kind), field.name, default, text, flag_values)
+        elif float in (kind, *typing.get_args(kind)):
+            flags.DEFINE(_number_parser(flags.FloatParser, kind), field.name, default, text, flag_values)
+        else:
+            # Not an enum flag: the names are checked with everything else, before anything is written.
+            flags.DEFINE_string(field.name, default, text, flag_values)
+    if issubclass(config_class, Settings):
+        flags.DEFINE_string("config", None, CONFIG_HELP, flag_values)
+
+
+def _number_parser(parser_class: type[Any], kind: Any) -> Any:
+    """A number that may be left out is also left out by `--name=`, which undoes what a flagfile says."""
+
+    class OrNothing(parser_class):
+        def parse(self, argument: Any) -> Any:
+            return None if argument == "" else super().parse(argument)
+
+    return (OrNothing if type(None) in typing.get_args(kind) else parser_class)()
+
+
+def read_flags(config_class: type[FlagsT], beside: Sequence[str], flag_values: Any = flags.FLAGS) -> FlagsT:
+    """The config that parsed flags and the arguments beside them describe, checked."""
+    values = _repeated(config_class, flag_values)
+    for field in _flag_fields(config_class):
+        flag = flag_values[field.name]
+        if flag.present or field.name not in values:
+            values[field.name] = flag.value
+    positional = [field.name for field in dataclasses.fields(config_class) if field.metadata["positional"]]
+    require(positional or not beside, "Arguments must be flags, --name=value", " ".join(beside))
+    return make_config(config_class, values | dict.fromkeys(positional, tuple(beside)))
+
+
+def _flag_fields(config_class: type[Flags]) -> list[Any]:
+    return [field for field in dataclasses.fields(config_class) if not field.metadata["positional"]]
+
+
+def _repeated(config_class: type[Flags], flag_values: Any) -> dict[str, Any]:
+    """The values of the run that `--config` repeats, if it is given."""
+    if "config" not in flag_values or flag_values.config is None:
+        return {}
+    names = {field.name for field in dataclasses.fields(config_class)}
+    stored = read_config(flag_values.config)
+    known = {name: value for name, value in stored.items() if name in names}
+    rule = "--config must be the config.json of a run of this program"
+    require(known or not stored, rule, f"{flag_values.config} with {', '.join(stored)}")
+    return known
+
+
+def make_config(config_class: type[FlagsT], values: dict[str, Any]) -> FlagsT:
+    """A checked config from plain values, such as a flag's or a JSON file's."""
+    types = typing.get_type_hints(config_class)
+    config = config_class(**{name: _value(name, types[name], value) for name, value in values.items()})
+    config.validate()
+    return config
+
+
+def stored_config(config_class: type[FlagsT], values: dict[str, Any]) -> FlagsT:
+    """The config of a run that is there, not checked again; flags that an older version did not have get defaults."""
+    types = typing.get_type_hints(config_class)
+    known = {field.name for field in dataclasses.fields(config_class)}
+    return config_class(**{name: _value(name, types[name], value) for name, value in values.items() if name in known})
+
+
+def _value(name: str, kind: Any, value: Any) -> Any:
+    """A value as its field has it, or a `ConfigError`: JSON may hold anything. Lists are tuples in a config."""
+    if typing.get_origin(kind) is tuple:
+        items = value if isinstance(value, list | tuple) else None
+        require(items is not None, f"--{name} must be a list", value)
+        kinds = typing.get_args(kind)[:1]
+        listed = [one for item in value for one in _range(name, item)] if int in kinds else value
+        return tuple(_single(name, kinds, item) for item in listed)
+    kinds = typing.get_args(kind) or (kind,)
+    if isinstance(value, str) and str not in kinds:  # absl has made numbers of flags, but not of the items of a list
+        raise ConfigError(f"--{name} must not be text. Received: {value!r}")
+    return _single(name, kinds, value)
+
+
+def _range(name: str, item: Any) -> Iterable[Any]:
+    """What an item of a list of integers stands for: itself, or all integers of a range.
+
+    >>> list(_range("seeds", "7")), list(_range("seeds", "1-3")), list(_range("seeds", "-2"))
+    (['7'], [1, 2, 3], ['-2'])
+    """
+    found = re.fullmatch(r"(\d+)-(\d+)", item) if isinstance(item, str) else None
+    if not found:
+        return [item]
+    numbers = range(int(found[1]), int(found[2]) + 1)
+    require(numbers, f"--{name} must have ranges whose first integer is not above the last", item)
+    # Not len(), which has its own limit.
+    short = numbers[-1] - numbers[0] < RANGE_AT_MOST
+    require(short, f"--{name} must have ranges of at most {RANGE_AT_MOST} integers", item)
+    return numbers
+
+
+def _single(name: str, kinds: tuple[Any, ...], value: Any) -> Any:
+    if value is None and type(None) in kinds:
+        return None
+    if bool in kinds:
+        require(isinstance(value, bool), f"--{name} must be true or false", value)
+    elif int in kinds:
+        return _integer(name, value)
+    elif float in kinds:
+        return _number(name, value)
+    elif str in kinds:
+        require(isinstance(value, str), f"--{name} must be text", value)
+    return value
+
+
+def _integer(name: str, value: Any) -> int:
+    try:
+        number = None if isinstance(value, bool) else int(value)
+    except (TypeError, ValueError, OverflowError):
+        number = None
+    whole = number is not None and (isinstance(value, str) or number == value)
+    require(whole, f"--{name} must be an integer", value)
+    require(number in INTEGERS, f"--{name} must be an integer between -2^63 and 2^63 - 1", value)
+    return typing.cast(int, number)
+
+
+def _number(name: str, value: Any) -> float:
+    try:
+        number = math.nan if isinstance(value, bool) else float(value)
+    except (TypeError, ValueError, OverflowError):
+        number = math.nan
+    require(not math.isnan(number), f"--{name} must be a number", value)
+    return number
+
+
+def read_config(path: Any) -> dict[str, Any]:
+    """The flags that a run's config.json holds."""
+    rule = "--config must be the config.json of a run"
+    try:
+        stored = read_object(path).get("config")
+    except UnreadableError as error:
+        raise ConfigError(f"{rule}. Received: {str(path)!r} ({error})") from error
+    require(isinstance(stored, dict), rule, str(path))
+    return typing.cast(dict[str, Any], stored)
+
+
+def require(holds: Any, rule: str, received: Any) -> None:
+    """Raises `ConfigError` with the rule and the value received unless the rule holds."""
+    if not holds:
+        raise ConfigError(f"{rule}. Received: {received!r}")

@@ -1,0 +1,51 @@
+"""Every private name of TensorFlow and Keras that the trainers use, in one place: a new version breaks them here."""
+
+from collections.abc import Iterator
+from typing import Any
+
+import keras
+import tensorflow as tf
+from tensorflow.core.protobuf import rewriter_config_pb2
+from tensorflow.python.eager import context
+
+
+def all_layers(model: keras.Model) -> Iterator[Any]:
+    """A model and all layers inside, however deep."""
+    yield from model._flatten_layers()
+
+
+def untrained_variables(layer: Any) -> list[Any]:
+    """The variables that a layer itself, not one inside it, made not to be trained."""
+    found: list[Any] = layer._non_trainable_variables
+    return found
+
+
+def place_of(optimizer: Any, variable: Any) -> int:
+    """Which of an optimizer's variables one is."""
+    place: int = optimizer._get_variable_index(variable)
+    return place
+
+
+def averages_of(optimizer: Any) -> list[Any]:
+    """The moving averages of the trainable variables that an optimizer with `use_ema` keeps."""
+    bare = getattr(optimizer, "inner_optimizer", optimizer)
+    found: list[Any] = bare._model_variables_moving_average
+    return found
+
+
+def is_at_work() -> bool:
+    """Whether TensorFlow has begun in this process, with threads that a fork would not have."""
+    return bool(context.context()._initialized)
+
+
+def keep_sums_as_they_are() -> None:
+    """Turns one rewriting of graphs off.
+
+    Where TensorFlow expects a graph to fill the memory of a device, and a CPU counts as 256 MB, it makes sums of
+    several tensors use temporary variables. Inside the loop over micro-batches these fail: "ALREADY_EXISTS: Resource
+    .../tmp_var" (tensorflow issue 37740).
+    """
+    options = context.context().function_call_options
+    config = tf.compat.v1.ConfigProto.FromString(options.config_proto_serialized)
+    config.graph_options.rewrite_options.memory_optimization = rewriter_config_pb2.RewriterConfig.NO_MEM_OPT
+    options.config_proto_serialized = config

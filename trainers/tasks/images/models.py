@@ -1,0 +1,152 @@
+"""The models of image classification: functional Keras models from an image to float32 logits.
+
+An image has pixels from 0 to 255, uint8 or float32. The first layer scales them: whoever loads a saved model gives it
+images as they are, and on their way to a device images are a quarter of the size.
+"""
+
+from collections.abc import Callable
+from typing import Any
+
+import keras
+from keras import layers
+
+from trainers.tasks.images.scaling import UNIT, Scaling
+
+ImageShape = tuple[int, int, int]
+SCALED = "scaled"  # the name of the first layer
+
+
+class ModelError(ValueError):
+    """A model that cannot be built as asked."""
+
+
+def mlp(image_shape: ImageShape, classes: int, scaling: Scaling = UNIT, activation: str = "relu") -> keras.Model:
+    """The feed-forward network of the paper's gradient analysis (appendix A.5): hidden layers of 200, 100 and 50."""
+    inputs = _image(image_shape)
+    x = layers.Flatten()(_scale(inputs, scaling))
+    for units in (200, 100, 50):
+        x = _dense(x, units, activation=activation)
+    return keras.Model(inputs, _logits(x, classes), name="mlp")
+
+
+def small_resnet(image_shape: ImageShape, classes: int, scaling: Scaling = UNIT) -> keras.Model:
+    """A residual network of two blocks, for grey or colour images of about 28 to 32 pixels."""
+    if max(image_shape[:2]) > 64:
+        raise ModelError(
+            f"`image_shape` of small_resnet must be at most 64 pixels. Received: image_shape={image_shape}"
+        )
+    inputs = _image(image_shape)
+    # A stride in the stem, because runs on small data are to take less than a minute on two cores.
+    x = layers.Activation("relu")(_conv_norm(_scale(inputs, scaling), 32, 5, strides=2))
+    for filters in (64, 128):
+        shortcut = _conv_norm(x, filters, 1, strides=2)
+        x = layers.Activation("relu")(_conv_norm(x, filters, 3, strides=2))
+        x = layers.Activation("relu")(layers.Add()([_conv_norm(x, filters, 3), shortcut]))
+    return keras.Model(inputs, _logits(layers.GlobalAveragePooling2D()(x), classes), name="small_resnet")
+
+
+def resnet50(image_shape: ImageShape, classes: int, scaling: Scaling = UNIT) -> keras.Model:
+    """ResNet-50 as in PyTorch's ImageNet example, which the paper trains: stride in the 3x3, He fan-out weights.
+
+    Its batch normalisation is not synchronised, as under PyTorch's DataParallel: each replica normalises by its own
+    part of the batch, so that n replicas train a slightly different network than one device with the whole batch.
+    """
+    import keras_hub  # takes half a second, and only this model needs it
+
+    if min(image_shape[:2]) < 32:
+        raise ModelError(f"`image_shape` of resnet50 must be at least 32 pixels. Received: image_shape={image_shape}")
+    backbone = keras_hub.models.ResNetBackbone(
+        input_conv_filters=[64],
+        input_conv_kernel_sizes=[7],
+        stackwise_num_filters=[64, 128, 256, 512],
+        stackwise_num_blocks=[3, 4, 6, 3],
+        stackwise_num_strides=[1, 2, 2, 2],
+        block_type="bottleneck_block",
+        image_shape=image_shape,
+        data_format="channels_last",
+    )
+    # The backbone takes no initializer and has drawn Glorot weights by now.
+    for layer in backbone.layers:
+        if isinstance(layer, layers.Conv2D):
+            layer.kernel.assign(_he_fan_out()(layer.kernel.shape))
+    scaled = _behind_scaling(backbone, scaling)
+    # From tensor to tensor, not backbone(inputs): the model then consists of Keras' own layers, in one level.
+    x = layers.GlobalAveragePooling2D()(scaled.output)
+    return keras.Model(scaled.input, _logits(x, classes), name="resnet50")
+
+
+MODELS: dict[str, Callable[..., keras.Model]] = {
+    "mlp": mlp,
+    "small_resnet": small_resnet,
+    "resnet50": resnet50,
+}
+
+
+def build_model(
+    name: str, image_shape: ImageShape, classes: int, scaling: Scaling = UNIT, **options: str
+) -> keras.Model:
+    """The model called `name` in `MODELS`, for images of `image_shape` (height, width, channels).
+
+    `options` are of one model: the `activation` of mlp.
+    """
+    if name not in MODELS:
+        raise ModelError(f"`name` must be one of {', '.join(MODELS)}. Received: name={name}")
+    if len(image_shape) != 3 or min(image_shape) < 1:
+        raise ModelError(
+            f"`image_shape` must be (height, width, channels), all > 0. Received: image_shape={image_shape}"
+        )
+    if classes < 2:
+        raise ModelError(f"`classes` must be >= 2. Received: classes={classes}")
+    return MODELS[name](image_shape, classes, scaling, **options)
+
+
+def _image(image_shape: ImageShape) -> Any:
+    # Not uint8, which would silently cut off what is between two numbers.
+    return keras.Input(image_shape, dtype="float32", name="image")
+
+
+def _scale(images: Any, scaling: Scaling) -> Any:
+    """(image - mean) / deviation, in float32 under every dtype policy."""
+    per_channel = len(scaling.mean) > 1
+    mean: Any = scaling.mean if per_channel else scaling.mean[0]
+    variance: Any = [value**2 for value in scaling.deviation] if per_channel else scaling.deviation[0] ** 2
+    axis = -1 if per_channel else None
+    return layers.Normalization(axis=axis, mean=mean, variance=variance, dtype="float32", name=SCALED)(images)
+
+
+def _behind_scaling(model: keras.Model, scaling: Scaling) -> keras.Model:
+    """The same layers, with the scaling before the first one."""
+    first = model.layers[1]
+
+    def call(layer: Any, *inputs: Any, **arguments: Any) -> Any:
+        if layer is first:
+            inputs = (_scale(inputs[0], scaling), *inputs[1:])
+        return layer(*inputs, **arguments)
+
+    return keras.models.clone_model(model, clone_function=lambda layer: layer, call_function=call)
+
+
+def _dense(x: Any, units: int, **kwargs: Any) -> Any:
+    """A dense layer as torch's Linear starts: weights and biases uniform within 1 / sqrt(fan_in)."""
+    bound = x.shape[-1] ** -0.5
+    # Two initializers: one without a seed would draw the same numbers at each call.
+    weights, biases = (keras.initializers.RandomUniform(-bound, bound) for _ in range(2))
+    return layers.Dense(units, kernel_initializer=weights, bias_initializer=biases, **kwargs)(x)
+
+
+def _logits(x: Any, classes: int) -> Any:
+    """The last layer, in float32 under every dtype policy: softmax of half-precision logits loses digits."""
+    return _dense(x, classes, dtype="float32", name="logits")
+
+
+def _conv_norm(x: Any, filters: int, kernel_size: int, strides: int = 1) -> Any:
+    """A convolution and its batch normalisation; synchronised, so that two replicas train the network that one does."""
+    x = layers.Conv2D(filters, kernel_size, strides, padding="same", use_bias=False, kernel_initializer=_he_fan_out())(
+        x
+    )
+    # Moving averages of the last ten updates or so: runs on small data are a few hundred updates long.
+    return layers.BatchNormalization(momentum=0.9, epsilon=1e-5, synchronized=True)(x)
+
+
+def _he_fan_out() -> keras.initializers.Initializer:
+    return keras.initializers.VarianceScaling(2.0, mode="fan_out", distribution="untruncated_normal")

@@ -1,0 +1,176 @@
+"""Where batches of images come from: arrays in memory, image files, or the records of a TFDS set. All serve uint8."""
+
+import functools
+import os
+from collections.abc import Callable, Iterable, Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import tensorflow as tf
+import tensorflow_datasets as tfds
+
+from trainers.engine.data import ArraySource, Feed, IndexedSource, Source, example_seed, serving
+from trainers.engine.errors import DataError
+from trainers.tasks.images.augment import (
+    draw_parts,
+    image_size,
+    pad_crop_flip,
+    training_photograph,
+    validation_photograph,
+)
+
+CORES = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+OPEN_FILES = 16
+RECORDS_A_TURN = 16
+
+Arrays = tuple[np.ndarray, np.ndarray]  # images [n, height, width, channels] uint8, labels [n] int64
+
+
+class SmallImages(ArraySource):
+    """Images of one size, kept in memory; those in colour are moved and mirrored in training."""
+
+    def __init__(self, images: np.ndarray, labels: np.ndarray) -> None:
+        height, width, channels = images.shape[1:]
+        # Digits and letters are grey: mirrored, they would be others.
+        self.pad = max(1, max(height, width) // 8) if channels == 3 else 0
+        super().__init__(images, labels, functools.partial(pad_crop_flip, pad=self.pad) if self.pad else None)
+
+
+class Photographs(IndexedSource):
+    """Image files of any size, read and decoded when their turn comes."""
+
+    ahead = 2
+
+    def __init__(self, paths: Sequence[str], labels: Sequence[int], image_size: int) -> None:
+        self.paths, self.labels, self.image_size = list(paths), list(labels), image_size
+        self.size = len(self.paths)
+
+    def contents(self) -> Iterable[Any]:
+        """Names and classes: to read every photograph would take as long as an epoch."""
+        names = os.fsencode("\n".join("/".join(Path(path).parts[-2:]) for path in self.paths))
+        return names.decode(errors="backslashreplace"), np.asarray(self.labels)
+
+    def load(self, parts: tf.data.Dataset, training: bool) -> tf.data.Dataset:
+        paths, labels = tf.constant([os.fsencode(path) for path in self.paths]), tf.constant(self.labels, tf.int64)
+
+        def read(index: tf.Tensor) -> tuple[tf.Tensor, tf.Tensor]:
+            return tf.io.read_file(paths[index]), labels[index]
+
+        return decoded(parts, read, self.image_size, training)
+
+
+class StreamSource(Source):
+    """The photographs of a TFDS set too large for the memory, read from its TFRecord files.
+
+    An epoch's order is a function of the seed and the epoch: the files are shuffled, sixteen at a time are read in
+    turns, and `buffer` encoded records are mixed. To start within an epoch, the records before are read, not decoded.
+    """
+
+    ahead = 2
+
+    def __init__(self, builder: Any, split: str, keys: tuple[str, str], image_size: int, buffer: int = 8192) -> None:
+        if builder.info.file_format != tfds.core.FileFormat.TFRECORD:
+            raise DataError(
+                f"A TFDS set of this size must be in TFRecord files. Received: {builder.info.file_format} in "
+                f"{builder.data_dir}"
+            )
+        self.features, self.keys, self.image_size, self.buffer = builder.info.features, keys, image_size, buffer
+        self.files = [str(path) for path in builder.info.splits[split].filepaths]
+        self.size = builder.info.splits[split].num_examples
+
+    def contents(self) -> Iterable[Any]:
+        """The names of its files, which have the set, the split and their number in them, and its size."""
+        return "\n".join(Path(file).name for file in self.files), str(self.size)
+
+    def training(self, feed: Feed) -> tf.data.Dataset:
+        steps = self.steps_per_epoch(feed)
+        if not steps:
+            raise DataError(f"`batch_size` must be at most {self.size}. Received: batch_size={feed.batch_size}")
+
+        def epoch_parts(epoch: tf.Tensor) -> tf.data.Dataset:
+            first = tf.where(epoch == feed.start_step // steps, tf.constant(feed.start_step % steps, tf.int64), 0)
+            records = self._shuffled(feed.seed, epoch).take(steps * feed.batch_size).enumerate()
+            return self._parts(records.skip(first * feed.batch_size), epoch, feed)
+
+        epochs = tf.data.Dataset.range(feed.start_step // steps, tf.int32.max)
+        return serving(self._decoded(epochs.flat_map(epoch_parts), training=True), self.ahead)
+
+    def evaluation(self, feed: Feed) -> tf.data.Dataset:
+        batches = self.evaluation_steps(feed)
+        # The last batch is filled up from the beginning.
+        records = tf.data.TFRecordDataset(self.files).repeat().take(batches * feed.batch_size).enumerate()
+        parts = self._parts(records, tf.constant(0, tf.int64), feed)
+        return serving(self._decoded(parts, training=False), self.ahead)
+
+    def _shuffled(self, seed: int, epoch: tf.Tensor) -> tf.data.Dataset:
+        # `shuffle` draws from its own and from the graph's seed; without this the order would depend on the latter,
+        # which is `tf.random.set_seed`'s. It sets the seed of the function that is being traced, and of nothing else.
+        tf.random.set_seed(1)
+        files = tf.random.experimental.stateless_shuffle(self.files, [seed, epoch])
+        records = tf.data.Dataset.from_tensor_slices(files).interleave(
+            tf.data.TFRecordDataset,
+            cycle_length=OPEN_FILES,
+            block_length=RECORDS_A_TURN,
+            num_parallel_calls=OPEN_FILES,
+            deterministic=True,
+        )
+        return records.shuffle(self.buffer, seed=example_seed(seed, epoch), reshuffle_each_iteration=False)
+
+    def _parts(self, records: tf.data.Dataset, epoch: tf.Tensor, feed: Feed) -> tf.data.Dataset:
+        """This worker's micro-batches of every global batch: `(records [n], seeds [n, 2], weights [n])`."""
+        count = feed.parts * feed.micro_size
+        first = feed.worker * count
+        shape = [feed.parts, feed.micro_size]
+
+        def rows(positions: tf.Tensor, batch: tf.Tensor) -> Any:
+            positions, batch = positions[first : first + count], batch[first : first + count]
+            seeds = tf.stack([tf.fill([count], example_seed(feed.seed, epoch)), positions], axis=1)
+            weights = tf.cast(positions < self.size, tf.float32)
+            return tf.reshape(batch, shape), tf.reshape(seeds, [*shape, 2]), tf.reshape(weights, shape)
+
+        return records.batch(feed.batch_size, drop_remainder=True).map(rows).unbatch()
+
+    def _decoded(self, parts: tf.data.Dataset, training: bool) -> tf.data.Dataset:
+        image_key, label_key = self.keys
+        decoders = {image_key: tfds.decode.SkipDecoding()}
+
+        def read(record: tf.Tensor) -> tuple[tf.Tensor, tf.Tensor]:
+            features = self.features.deserialize_example(record, decoders=decoders)
+            return features[image_key], tf.cast(features[label_key], tf.int64)
+
+        return decoded(parts, read, self.image_size, training)
+
+
+def decoded(
+    parts: tf.data.Dataset, read: Callable[[tf.Tensor], tuple[tf.Tensor, tf.Tensor]], size: int, training: bool
+) -> tf.data.Dataset:
+    """Micro-batches of photographs from ones of what `read` makes an encoded image and its label of.
+
+    All cores are at work, and examples keep their order. Example by example, not batch by batch: no core waits for the
+    end of one, and few images are held at a time. What is taken apart and put together are indices, encoded images and
+    bytes of pixels, which takes next to nothing.
+    """
+    count = parts.element_spec[0].shape[0]
+
+    def by_example(dataset: tf.data.Dataset, function: Callable[..., Any]) -> tf.data.Dataset:
+        examples = dataset.unbatch().map(function, num_parallel_calls=CORES, deterministic=True)
+        return examples.batch(count, drop_remainder=True)
+
+    def read_example(item: tf.Tensor, seed: tf.Tensor, weight: tf.Tensor) -> Any:
+        encoded, label = read(item)
+        return encoded, image_size(encoded), seed, label, weight
+
+    def draw(encoded: tf.Tensor, sizes: tf.Tensor, seeds: tf.Tensor, *others: tf.Tensor) -> Any:
+        return encoded, *draw_parts(sizes, seeds), *others
+
+    def see_part(encoded: tf.Tensor, window: tf.Tensor, mirrored: tf.Tensor, *others: tf.Tensor) -> Any:
+        return training_photograph(encoded, window, mirrored, size), *others
+
+    def see_centre(item: tf.Tensor, seed: tf.Tensor, weight: tf.Tensor) -> Any:
+        encoded, label = read(item)
+        return validation_photograph(encoded, size), label, weight
+
+    if not training:
+        return by_example(parts, see_centre)
+    return by_example(by_example(parts, read_example).map(draw), see_part)

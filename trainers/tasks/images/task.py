@@ -1,0 +1,46 @@
+"""Images into classes: digits, CIFAR, ImageNet, or a folder of one's own."""
+
+import logging
+from collections.abc import Mapping
+from typing import Any
+
+import keras
+import tensorflow as tf
+
+from trainers.engine.flags import ConfigError
+from trainers.engine.task import Task
+from trainers.tasks.images.config import ImageConfig
+from trainers.tasks.images.data import load_images
+from trainers.tasks.images.kinds import ImageData
+from trainers.tasks.images.models import ModelError, build_model
+
+
+class ImageClassification(Task):
+    """Cross-entropy; top-1 and top-5 error, the paper's number being the first."""
+
+    name = "image_classification"
+    config_class = ImageConfig
+    objective = "error"
+    fractions = ("error", "top5_error")
+
+    def load(self, config: ImageConfig) -> ImageData:
+        images = load_images(config)
+        if images.skipped:
+            logging.warning(
+                "left out %d images that cannot be decoded: %s", len(images.skipped), ", ".join(images.skipped)
+            )
+        return images
+
+    def build(self, config: ImageConfig, data: ImageData) -> keras.Model:
+        try:
+            options = {"activation": config.activation} if config.model == "mlp" else {}
+            return build_model(config.model, data.image_shape, data.classes, data.scaling, **options)
+        except ModelError as error:
+            raise ConfigError(str(error)) from error
+
+    def loss(self, config: Any, targets: Any, outputs: Any) -> Any:
+        return tf.nn.sparse_softmax_cross_entropy_with_logits(targets, outputs)
+
+    def metrics(self, config: Any, targets: Any, outputs: Any) -> Mapping[str, Any]:
+        wrong = {k: 1 - tf.cast(tf.math.in_top_k(targets, outputs, k), tf.float32) for k in (1, 5)}
+        return {"error": wrong[1], "top5_error": wrong[5]}

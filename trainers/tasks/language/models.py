@@ -1,0 +1,84 @@
+"""The language model of Baevski and Auli (2018), https://arxiv.org/abs/1809.10853, in any size."""
+
+from typing import Any
+
+import keras
+
+from trainers.layers import require
+from trainers.layers.adaptive import AdaptiveEmbedding, AdaptiveSoftmax
+from trainers.layers.transformer import SinusoidalPositions, TransformerBlock
+from trainers.tasks.language.config import LanguageSizes
+from trainers.tasks.sizes import with_sizes
+
+
+@keras.saving.register_keras_serializable("trainers")
+class LanguageModel(keras.Model):
+    """Negative log probabilities of the next words: a decoder-only Transformer between tied adaptive layers.
+
+    Called with {"tokens": [batch, context], "targets": [batch, context]}, both integers, it returns float32 [batch,
+    context]: 0 where the target is below 0. There is no normalisation after the last block, as in the original.
+    """
+
+    # Not a functional model: a clone of one makes its layers anew, one by one, and so unties them.
+    def __init__(self, vocabulary_size: int, sizes: LanguageSizes, **kwargs: Any) -> None:
+        super().__init__(**kwargs)
+        require(sizes.layers >= 1, "`layers` must be >= 1", layers=sizes.layers)
+        dropout = sizes.softmax_dropout
+        require(0 <= dropout < 1, "`softmax_dropout` must be in [0, 1)", softmax_dropout=dropout)
+        bands: dict[str, Any] = {
+            "vocabulary_size": vocabulary_size,
+            "width": sizes.width,
+            "cutoffs": tuple(sizes.cutoffs),
+            "factor": sizes.factor,
+        }
+        self.vocabulary_size, self.sizes = vocabulary_size, sizes
+        dtype = self.dtype_policy
+        self.embedding = AdaptiveEmbedding(**bands, dtype=dtype)
+        self.scale = keras.layers.Rescaling(sizes.width**0.5, dtype=dtype)
+        self.positions = SinusoidalPositions(dtype=dtype)
+        self.dropout = keras.layers.Dropout(sizes.dropout, dtype=dtype)
+        self.blocks = [TransformerBlock(**sizes.of_block(), dtype=dtype) for _ in range(sizes.layers)]
+        self.softmax = AdaptiveSoftmax(**bands, dropout=dropout, embedding=self.embedding, dtype=dtype)
+
+    def build(self, inputs_shape: Any = None) -> None:
+        self.embedding.build()
+        vectors_shape = (None, None, self.sizes.width)
+        self.positions.build(vectors_shape)
+        for block in self.blocks:
+            block.build(vectors_shape)
+        self.softmax.build()
+
+    def call(self, inputs: dict[str, Any], training: bool | None = None) -> Any:
+        return self.softmax(self.hidden(inputs["tokens"], training), inputs["targets"], training=training)
+
+    def hidden(self, tokens: Any, training: bool | None = False) -> Any:
+        """What the last block makes of every position: [batch, context, width]."""
+        x = self.positions(self.scale(self.embedding(tokens)))
+        x = self.dropout(x, training=training)
+        for block in self.blocks:
+            x = block(x, training=training)
+        return x
+
+    def get_config(self) -> dict[str, Any]:
+        config: dict[str, Any] = super().get_config()
+        return config | {"vocabulary_size": self.vocabulary_size} | self.sizes.plain()
+
+    @classmethod
+    def from_config(cls, config: dict[str, Any]) -> "LanguageModel":
+        return cls(**with_sizes(config, LanguageSizes))
+
+
+def build_language_model(vocabulary_size: int, sizes: LanguageSizes) -> LanguageModel:
+    """A language model with its first weights; its words are numbered by falling frequency.
+
+    Raises:
+        LayerError: for sizes that no model can have.
+    """
+    model = LanguageModel(vocabulary_size, sizes)
+    model.build()
+    return model
+
+
+def next_word_log_probabilities(model: LanguageModel, tokens: Any) -> Any:
+    """Log probabilities of the word after `tokens` [batch, context]: float32 [batch, vocabulary_size]."""
+    return model.softmax.log_prob(model.hidden(tokens)[:, -1])

@@ -1,0 +1,67 @@
+"""A trained language model goes on with a text."""
+
+import pathlib
+from typing import Any
+
+import keras
+import numpy as np
+import tensorflow as tf
+
+from trainers.engine.devices import find_gpus
+from trainers.engine.flags import ConfigError, read_config
+from trainers.tasks.language.config import LanguageConfig
+from trainers.tasks.language.data import split_words
+from trainers.tasks.language.task import VOCABULARY
+from trainers.tasks.language.vocabulary import END, Vocabulary
+
+
+def sample_text(config: LanguageConfig) -> str:
+    """The text of `--sample` and the words that the best model in `--output_dir` adds to it."""
+    folder = pathlib.Path(config.output_dir)
+    for name in ("config.json", VOCABULARY, "best.keras"):
+        if not (folder / name).exists():
+            raise ConfigError(f"--sample needs a trained model in --output_dir. Received: no {folder / name}")
+    trained = read_config(folder / "config.json")
+    vocabulary = Vocabulary.load(folder / VOCABULARY)
+    find_gpus()
+    model = keras.models.load_model(folder / "best.keras", compile=False)
+    text = config.sample or ""
+    words = split_words(text) if trained["dataset"] in ("pydoc", "text") else text.split()
+    tokens = [vocabulary.end, *map(int, vocabulary.encode(words))]
+    continued = continue_tokens(model, tokens, config.sample_words, trained["context"], config, vocabulary.unknown)
+    return readable([*words, *vocabulary.decode(continued[len(tokens) :])])  # a word of the user's own stays
+
+
+def continue_tokens(
+    model: Any, tokens: list[int], count: int, context: int, config: LanguageConfig, never: int
+) -> list[int]:
+    """Draws `count` more tokens, each from the `context` before it; `never` is not drawn."""
+    generator = np.random.default_rng(config.seed)
+    tokens = list(tokens)
+
+    @tf.function
+    def log_probabilities(window: Any, last: Any) -> Any:
+        # The model does not look ahead: what stands behind the last token does not matter, and one shape serves all.
+        return model.softmax.log_prob(model.hidden(window)[:, last])[0]
+
+    for _ in range(count):
+        recent = tokens[-context:]
+        window = np.zeros((1, context), np.int32)
+        window[0, : len(recent)] = recent
+        scores = log_probabilities(tf.constant(window), tf.constant(len(recent) - 1)).numpy().astype("float64")
+        scores[never] = -np.inf
+        tokens.append(_draw(scores, config.temperature, generator))
+    return tokens
+
+
+def readable(words: list[str]) -> str:
+    """Words as a text; the end of a line is one."""
+    lines = " ".join(words).split(END)
+    return "\n".join(line.strip() for line in lines)
+
+
+def _draw(scores: np.ndarray, temperature: float, generator: np.random.Generator) -> int:
+    if temperature == 0:
+        return int(np.argmax(scores))
+    scaled = np.exp((scores - scores.max()) / temperature)
+    return int(generator.choice(len(scores), p=scaled / scaled.sum()))

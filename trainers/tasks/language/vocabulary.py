@@ -1,0 +1,132 @@
+"""Words in order of frequency, and texts as arrays of their numbers."""
+
+import hashlib
+from collections import defaultdict
+from collections.abc import Iterable, Iterator, Mapping
+from itertools import chain
+from pathlib import Path
+
+import numpy as np
+
+from trainers.engine.errors import DataError
+from trainers.engine.files import atomic_file
+
+UNKNOWN, END = "<unk>", "<eos>"
+CHUNK = 2**20  # numbers to work on at a time
+
+Lines = Iterable[Iterable[str]]  # a text as the words of its lines
+
+
+class Vocabulary:
+    """The words that a model knows. A word's number is its rank by frequency; every other word is `<unk>`."""
+
+    def __init__(self, words: Iterable[str]) -> None:
+        self.words = tuple(words)
+        self._numbers = _Numbers((word, number) for number, word in enumerate(self.words))
+        if len(self._numbers) != len(self.words) or not {UNKNOWN, END} <= self._numbers.keys():
+            raise DataError(
+                f"A vocabulary must hold {UNKNOWN}, {END} and no word twice. "
+                f"Received: {len(self.words)} words, {len(self._numbers)} of them different"
+            )
+        self.unknown, self.end = self._numbers[UNKNOWN], self._numbers[END]
+
+    @property
+    def size(self) -> int:
+        return len(self.words)
+
+    @property
+    def fingerprint(self) -> str:
+        """A few letters that differ between vocabularies."""
+        return hashlib.sha256("\n".join(self.words).encode()).hexdigest()[:16]
+
+    def encode(self, words: Iterable[str]) -> np.ndarray:
+        return np.fromiter(map(self._numbers.__getitem__, words), np.int32)
+
+    def decode(self, numbers: Iterable[int]) -> list[str]:
+        return [self.words[number] for number in numbers]
+
+    def number_lines(self, lines: Lines) -> np.ndarray:
+        """A whole text, see `number_text`."""
+        return _collect(lines, self._numbers)
+
+    def save(self, path: Path) -> None:
+        """Writes one word a line, in order."""
+        with atomic_file(path) as file:
+            file.write("".join(f"{word}\n" for word in self.words).encode())
+
+    @classmethod
+    def load(cls, path: Path) -> "Vocabulary":
+        try:
+            return cls(path.read_text("utf-8").split("\n")[:-1])
+        except (OSError, ValueError) as error:
+            raise DataError(
+                f"A vocabulary must be a text with one word per line. Received: {path} ({error})"
+            ) from error
+
+    def check_saved(self, path: Path) -> None:
+        """Raises a `DataError` if the vocabulary in a file is another one."""
+        saved = Vocabulary.load(path)
+        if saved.words == self.words:
+            return
+        number = next((i for i, pair in enumerate(zip(saved.words, self.words, strict=False)) if len({*pair}) > 1), -1)
+        difference = f", word {number} is {saved.words[number]!r} and {self.words[number]!r}" if number >= 0 else ""
+        raise DataError(
+            f"A model needs the vocabulary that it was trained with, {saved.size} words in {path}. "
+            f"Received: {self.size} words{difference}"
+        )
+
+
+class _Numbers(dict[str, int]):
+    """A lookup table in which every word is found."""
+
+    def __missing__(self, word: str) -> int:
+        return self[UNKNOWN]
+
+
+def number_text(lines: Lines, size: int | None = None, min_count: int = 1) -> tuple[np.ndarray, Vocabulary]:
+    """A training text as int32 numbers, with the vocabulary of its words.
+
+    Every line ends with `<eos>`, and one more stands before the first word, for the model to predict that from. Words
+    seen fewer than `min_count` times are `<unk>`, and so are those beyond the `size` most frequent; `<unk>` and `<eos>`
+    count among these. Equally frequent words are in the order of their appearance, `<unk>` and `<eos>` first.
+    """
+    seen: defaultdict[str, int] = defaultdict(None, {UNKNOWN: 0, END: 1})
+    seen.default_factory = seen.__len__
+    text = _collect(lines, seen)
+    kept, ranks = _rank(_counts(text, len(seen)), size, min_count)
+    for part in _chunks(text):
+        part[:] = ranks[part]
+    words = list(seen)
+    return text, Vocabulary(words[number] for number in kept)
+
+
+def _collect(lines: Lines, numbers: Mapping[str, int]) -> np.ndarray:
+    words = chain([END], chain.from_iterable(chain(line, [END]) for line in lines))
+    # One word at a time: four bytes a token, however long the text.
+    return np.fromiter(map(numbers.__getitem__, words), np.int32)
+
+
+def _counts(text: np.ndarray, words: int) -> np.ndarray:
+    counts = np.zeros(words, np.int64)
+    for part in _chunks(text[1:]):
+        counts += np.bincount(part, minlength=words)
+    return counts
+
+
+def _rank(counts: np.ndarray, size: int | None, min_count: int) -> tuple[np.ndarray, np.ndarray]:
+    """The kept words by rank, and the rank of every word. `<unk>` is word 0, `<eos>` 1, the others as they appeared."""
+    kept = _by_frequency(counts, 2 + np.flatnonzero(counts[2:] >= min_count))
+    kept = kept if size is None else kept[: max(0, size - 2)]
+    counts[0] = counts.sum() - counts[kept].sum() - counts[1]
+    kept = _by_frequency(counts, np.sort(np.append(kept, [0, 1])))
+    ranks = np.full(len(counts), np.flatnonzero(kept == 0)[0], np.int32)
+    ranks[kept] = np.arange(len(kept))
+    return kept, ranks
+
+
+def _by_frequency(counts: np.ndarray, words: np.ndarray) -> np.ndarray:
+    return words[np.argsort(-counts[words], kind="stable")]
+
+
+def _chunks(text: np.ndarray) -> Iterator[np.ndarray]:
+    return (text[first : first + CHUNK] for first in range(0, len(text), CHUNK))

@@ -1,0 +1,38 @@
+"""The sizes of a Transformer: flags of a task, and the arguments of its model. Needs no TensorFlow."""
+
+import dataclasses
+from typing import Any
+
+from trainers.engine.flags import Flags, option, stored_config
+
+
+@dataclasses.dataclass(frozen=True)
+class TransformerSizes(Flags):
+    """Layers, widths and dropout rates."""
+
+    subject = "Model"
+
+    layers: int = option(2, "Transformer blocks.")
+    width: int = option(128, "Width of the model.")
+    heads: int = option(4, "Heads of the attention.")
+    inner: int = option(512, "Width inside a block's dense part.")
+    dropout: float = option(0.1, "Dropout of the embeddings and of what a block adds.")
+    attention_dropout: float = option(0.0, "Dropout of the attention's weights.")
+    activation_dropout: float = option(0.0, "Dropout after the ReLU.")
+
+    def of_block(self) -> dict[str, Any]:
+        """The arguments of one Transformer block."""
+        names = ("width", "heads", "inner", "dropout", "attention_dropout", "activation_dropout")
+        return {name: getattr(self, name) for name in names}
+
+
+def sizes_of(config: Flags, sizes_class: type[Any]) -> Any:
+    """The sizes among the fields of a config."""
+    return sizes_class(**{field.name: getattr(config, field.name) for field in dataclasses.fields(sizes_class)})
+
+
+def with_sizes(config: dict[str, Any], sizes_class: type[Any]) -> dict[str, Any]:
+    """The config of a saved model, whose sizes are numbers of their own, with these in one object."""
+    names = {field.name for field in dataclasses.fields(sizes_class)}
+    sizes = stored_config(sizes_class, {name: value for name, value in config.items() if name in names})
+    return {name: value for name, value in config.items() if name not in names} | {"sizes": sizes}

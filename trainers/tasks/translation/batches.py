@@ -1,0 +1,199 @@
+"""Batches of sentence pairs that are counted in tokens, and hold pairs of similar length.
+
+A pair is as long as the longer of its sides. Pairs are sorted into buckets of lengths within about 10 % of each other,
+at random within a bucket, and then cut, one bucket after the other, into micro-batches of as many pairs as fit. Since
+only the sizes of the buckets decide where the cuts are, these are the same in every epoch; which pairs meet, and the
+order of the micro-batches, are not.
+"""
+
+import dataclasses
+from collections.abc import Callable, Iterable, Sequence
+from typing import Any
+
+import numpy as np
+import tensorflow as tf
+
+from trainers.engine.data import Feed, Source, example_seed, serving
+from trainers.engine.errors import DataError
+from trainers.tasks.tensors import aligned, shared_tensor
+from trainers.tasks.translation.marks import BOS, PAD
+
+SHORTEST_BUCKET = 8  # tokens: all pairs up to this length are in one
+GROWTH = 1.1  # of the length from one bucket to the next
+
+
+@dataclasses.dataclass(frozen=True)
+class Sequences:
+    """Sequences of numbers, each with `EOS` at its end, one after the other in one array."""
+
+    tokens: np.ndarray  # int32
+    ends: np.ndarray  # int64: 0, and where each sequence ends
+
+    @classmethod
+    def of(cls, sequences: Sequence[Sequence[int]]) -> "Sequences":
+        tokens = np.fromiter((number for sequence in sequences for number in sequence), np.int32)
+        lengths = np.fromiter(map(len, sequences), np.int64)
+        return cls(aligned(tokens), aligned(np.cumsum(np.concatenate([[0], lengths]))))
+
+    @classmethod
+    def joined(cls, parts: Sequence["Sequences"]) -> "Sequences":
+        tokens = np.concatenate([part.tokens for part in parts])
+        lengths = np.concatenate([[0], *(part.lengths for part in parts)])
+        return cls(aligned(tokens), aligned(np.cumsum(lengths)))
+
+    def __len__(self) -> int:
+        return len(self.ends) - 1
+
+    @property
+    def lengths(self) -> np.ndarray:
+        return np.diff(self.ends)
+
+
+class TranslationBatches(Source):
+    """Pairs of sentences; `Feed.batch_size` is in tokens, with those that fill up a micro-batch.
+
+    A micro-batch is `({"source": [n, s], "target": [n, t]}, targets [n, t], weights [n])`: the target begins with
+    `BOS`, the targets are what follows each of its tokens, and a weight is how many these are. Its tokens are n times
+    the larger of s and t.
+    """
+
+    def __init__(self, sources: Sequences, targets: Sequences) -> None:
+        self.sources, self.targets, self.size = sources, targets, len(sources)
+        lengths = np.maximum(sources.lengths, targets.lengths)
+        self.longest = int(lengths.max())
+        self._limits = bucket_limits(self.longest)
+        self._buckets = aligned(np.searchsorted(self._limits, lengths))
+        self._counts = np.bincount(self._buckets, minlength=len(self._limits))
+
+    def contents(self) -> Iterable[Any]:
+        return self.sources.tokens, self.sources.ends, self.targets.tokens, self.targets.ends
+
+    def steps_per_epoch(self, feed: Feed) -> int:
+        if feed.micro_size < self.longest:
+            raise DataError(
+                f"`max_tokens` / (replicas x `accumulate`) must be at least the length of the longest pair, "
+                f"{self.longest} tokens. Received: {feed.batch_size} / {_update_parts(feed)}"
+            )
+        parts, needed = len(self._cuts(feed)) - 1, _update_parts(feed)
+        if parts < needed:
+            raise DataError(
+                f"`max_tokens` must be small enough for replicas x `accumulate` = {needed} micro-batches per epoch. "
+                f"Received: {feed.batch_size}, which gives {parts}"
+            )
+        return parts // needed
+
+    def evaluation_steps(self, feed: Feed) -> int:
+        return -(-(len(self._cuts(feed)) - 1) // _update_parts(feed))
+
+    def training(self, feed: Feed) -> tf.data.Dataset:
+        steps, cuts = self.steps_per_epoch(feed), tf.constant(self._cuts(feed))
+        buckets = shared_tensor(self._buckets)
+
+        def epoch_parts(epoch: tf.Tensor) -> tf.data.Dataset:
+            pairs = _sorted_by_bucket(buckets, [feed.seed, epoch])
+            order = tf.random.experimental.stateless_shuffle(
+                tf.range(len(cuts) - 1), tf.stack([example_seed(feed.seed, epoch), 0])
+            )
+            first = tf.where(epoch == feed.start_step // steps, feed.start_step % steps, 0)
+            numbers = _of_worker(tf.data.Dataset.range(tf.cast(first, tf.int64), steps), feed)
+            return numbers.map(lambda number: pairs[cuts[order[number]] : cuts[order[number] + 1]])
+
+        epochs = tf.data.Dataset.range(feed.start_step // steps, tf.int32.max)
+        return serving(epochs.flat_map(epoch_parts).map(self._loader()), self.ahead)
+
+    def evaluation(self, feed: Feed) -> tf.data.Dataset:
+        """Every pair once, the short ones first; the last batch is filled up with micro-batches of weight 0."""
+        pairs = tf.constant(np.argsort(self._buckets, kind="stable"))
+        cuts, steps = self._cuts(feed), self.evaluation_steps(feed)
+        filled = steps * _update_parts(feed) - (len(cuts) - 1)
+        # One pair, the first, is all that those of weight 0 hold.
+        starts, ends = tf.constant(cuts[:-1] + [0] * filled), tf.constant(cuts[1:] + [1] * filled)
+        load = self._loader()
+
+        def part(number: tf.Tensor) -> Any:
+            inputs, targets, weights = load(pairs[starts[number] : ends[number]])
+            return inputs, targets, weights * tf.cast(number < len(cuts) - 1, tf.float32)
+
+        return serving(_of_worker(tf.data.Dataset.range(steps), feed).map(part), self.ahead)
+
+    def _cuts(self, feed: Feed) -> list[int]:
+        return cut_buckets(self._limits, self._counts.tolist(), feed.micro_size)
+
+    def _loader(self) -> Callable[[tf.Tensor], Any]:
+        """A function that makes a micro-batch of the indices of its pairs."""
+        read_sources, read_targets = _reader(self.sources), _reader(self.targets)
+
+        def load(pairs: tf.Tensor) -> Any:
+            sources, _ = read_sources(pairs)
+            targets, lengths = read_targets(pairs)
+            # Without its end, but with `BOS`, a sequence is as long as it was.
+            shifted = tf.concat([tf.fill([tf.size(pairs), 1], BOS), targets[:, :-1]], axis=1)
+            target = tf.where(tf.sequence_mask(lengths, tf.shape(targets)[1]), shifted, PAD)
+            return {"source": sources, "target": target}, targets, tf.cast(lengths, tf.float32)
+
+        return load
+
+
+def _reader(sequences: Sequences) -> Callable[[tf.Tensor], tuple[tf.Tensor, tf.Tensor]]:
+    tokens, ends = shared_tensor(sequences.tokens), shared_tensor(sequences.ends)
+
+    def rows(indices: tf.Tensor) -> tuple[tf.Tensor, tf.Tensor]:
+        """Some of the sequences, each with `PAD` at its end up to the length of the longest, and their own lengths."""
+        starts = tf.gather(ends, indices)
+        lengths = tf.gather(ends, indices + 1) - starts
+        offsets = tf.range(tf.reduce_max(lengths))
+        within = offsets < lengths[:, None]
+        return tf.where(within, tf.gather(tokens, tf.where(within, starts[:, None] + offsets, 0)), PAD), lengths
+
+    return rows
+
+
+def bucket_limits(longest: int) -> list[int]:
+    """The greatest length of each bucket, up to the longest pair there is.
+
+    >>> bucket_limits(25)
+    [8, 9, 10, 11, 12, 13, 14, 15, 16, 17, 18, 19, 20, 22, 24, 25]
+    """
+    limits = [SHORTEST_BUCKET]
+    while limits[-1] < longest:
+        limits.append(max(limits[-1] + 1, int(GROWTH * limits[-1])))
+    return [*limits[:-1], longest]
+
+
+def cut_buckets(limits: Sequence[int], counts: Sequence[int], tokens: int) -> list[int]:
+    """Where to cut sorted pairs into micro-batches of at most so many tokens, from 0 to the number of pairs.
+
+    A pair counts as many tokens as its bucket may have, and at least one pair is in a micro-batch. A bucket's last
+    pairs are in one with the next bucket's first.
+
+    >>> cut_buckets([8, 9], [7, 5], 24)
+    [0, 3, 6, 8, 10, 12]
+    """
+    cuts, end = [0], 0
+    for limit, count in zip(limits, counts, strict=True):
+        rows = max(1, tokens // limit)
+        # What shorter pairs have begun may be too many of the longer ones.
+        if count and end - cuts[-1] > rows:
+            cuts.append(end)
+        end += count
+        cuts.extend(range(cuts[-1] + rows, end, rows))
+    return [*cuts, end]
+
+
+def _sorted_by_bucket(buckets: tf.Tensor, seed: Any) -> tf.Tensor:
+    """Indices of the pairs, a permutation that is random within each bucket."""
+    noise = tf.random.stateless_uniform(tf.shape(buckets), seed, 0, 2**32, tf.int64)
+    return tf.argsort(buckets * 2**32 + noise, stable=True)
+
+
+def _of_worker(steps: tf.data.Dataset, feed: Feed) -> tf.data.Dataset:
+    """The numbers of a worker's micro-batches of each step, one by one."""
+    first = feed.worker * feed.parts
+    return steps.flat_map(
+        lambda step: tf.data.Dataset.range(feed.parts).map(lambda part: step * _update_parts(feed) + first + part)
+    )
+
+
+def _update_parts(feed: Feed) -> int:
+    """Micro-batches of an update, of all workers."""
+    return feed.workers * feed.parts

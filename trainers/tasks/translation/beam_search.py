@@ -1,0 +1,146 @@
+"""The likeliest translations of a batch of sources, as far as a beam can see."""
+
+from typing import Any, NamedTuple
+
+import numpy as np
+import tensorflow as tf
+
+from trainers.layers import require
+from trainers.tasks.translation.marks import BOS, EOS, PAD
+from trainers.tasks.translation.models import TranslationModel
+
+
+class _State(NamedTuple):
+    """What a step leaves to the next; `count` subwords are decided.
+
+    tokens: The live hypotheses, [batch, beam, 1 + count]; the first is `BOS`.
+    log_p: Their log probabilities, [batch, beam], falling.
+    best_tokens: The best hypothesis that has ended, [batch, count].
+    best_score: Its score, [batch]; minus infinity while there is none.
+    past: What the decoder knows of them.
+    """
+
+    tokens: Any
+    log_p: Any
+    best_tokens: Any
+    best_score: Any
+    past: Any
+
+
+class BeamSearch:
+    """Translates any number of batches with one compiled graph, whatever their shapes.
+
+    A hypothesis is scored by log p / length ** length_penalty, where the length counts `EOS`: the form of fairseq, with
+    which the published numbers were found. Among the `beam` likeliest candidates of a step, those that end with `EOS`
+    have ended; the `beam` likeliest of the others live on. The search is over when no live hypothesis could still beat
+    the best ended one, even if all that it lacks were certain. Fairseq stops earlier, at the `beam`-th that has ended.
+
+    A translation is at most `extra_length` longer than its source, `EOS` of both counted: there, nothing but `EOS` is
+    allowed. `PAD` and `BOS` are never part of it. What else is in the batch does not matter.
+
+    Args:
+        model: Its weights may change between calls.
+        beam: Live hypotheses of a sentence; 1 and no penalty is a greedy search.
+        length_penalty: >= 0; the larger, the longer are the translations.
+        extra_length: >= 0.
+    """
+
+    def __init__(
+        self, model: TranslationModel, beam: int = 4, length_penalty: float = 0.6, extra_length: int = 50
+    ) -> None:
+        require(beam >= 1, "`beam` must be >= 1", beam=beam)
+        require(0 <= length_penalty < float("inf"), "`length_penalty` must be >= 0", length_penalty=length_penalty)
+        require(extra_length >= 0, "`extra_length` must be >= 0", extra_length=extra_length)
+        self.model, self.beam, self.length_penalty, self.extra_length = model, beam, length_penalty, extra_length
+        signature = [tf.TensorSpec([None, None], tf.int32)]
+        # Without AutoGraph, which has nothing to convert here: that halves the time to the first translation.
+        self._compiled = tf.function(self._search, input_signature=signature, autograph=False)
+
+    def __call__(self, source: Any) -> tuple[tf.Tensor, tf.Tensor]:
+        """The best translations of [batch, positions]: int32 [batch, length], and their scores, float32 [batch].
+
+        Each is without `BOS` and ends with `EOS`; behind it comes `PAD`.
+        """
+        tokens, scores = self._compiled(tf.cast(source, tf.int32))
+        return tokens, scores
+
+    def _search(self, source: Any) -> tuple[Any, Any]:
+        longest = tf.reduce_sum(tf.cast(source != PAD, tf.int32), axis=1) + self.extra_length
+        memory, past = self._start(source)
+        state = self._first_state(tf.shape(source)[0], past)
+        last: _State = tf.while_loop(
+            lambda state: self._may_improve(state, longest),
+            lambda state: (self._step(state, memory, longest),),
+            (state,),
+            # Some of them grow.
+            shape_invariants=(tf.nest.map_structure(lambda x: tf.TensorShape([None] * len(x.shape)), state),),
+        )[0]
+        lengths = tf.reduce_sum(tf.cast(last.best_tokens != PAD, tf.int32), axis=1)
+        return last.best_tokens[:, : tf.reduce_max(lengths)], last.best_score
+
+    def _start(self, source: Any) -> tuple[Any, Any]:
+        """What stays the same in all steps, and what one leaves to the next."""
+        return self.model.start(source, self.beam)
+
+    def _logits(self, tokens: Any, past: Any, memory: Any) -> tuple[Any, Any]:
+        """The logits [batch, beam, vocabulary] after the live hypotheses, and the past with these in it."""
+        return self.model.step(tokens[:, :, -1], past, memory)
+
+    def _follow(self, past: Any, parents: Any) -> Any:
+        """The past of new hypotheses, each the continuation of one of the old."""
+        return past.follow(parents)
+
+    def _first_state(self, batch: Any, past: Any) -> _State:
+        return _State(
+            tokens=tf.fill([batch, self.beam, 1], BOS),
+            # All hypotheses are the same: one of them is enough.
+            log_p=tf.repeat([[0.0] + [-np.inf] * (self.beam - 1)], batch, axis=0),
+            best_tokens=tf.zeros([batch, 0], tf.int32),
+            best_score=tf.fill([batch], -np.inf),
+            past=past,
+        )
+
+    def _may_improve(self, state: _State, longest: Any) -> Any:
+        # A log probability only falls, and the longest hypothesis is punished least.
+        return tf.reduce_any(self._score(state.log_p[:, 0], longest) > state.best_score)
+
+    def _score(self, log_p: Any, length: Any) -> Any:
+        return log_p / tf.cast(length, tf.float32) ** self.length_penalty
+
+    def _step(self, state: _State, memory: Any, longest: Any) -> _State:
+        count = tf.shape(state.tokens)[2]
+        logits, past = self._logits(state.tokens, state.past, memory)
+        log_p, parents, words = self._candidates(state.log_p, logits, count >= longest)
+        best_tokens, best_score = self._best(state, log_p, parents, words)
+        log_p, order = tf.math.top_k(tf.where(words == EOS, -np.inf, log_p), self.beam)
+        parents, words = (tf.gather(x, order, batch_dims=1) for x in (parents, words))
+        tokens = tf.concat([tf.gather(state.tokens, parents, batch_dims=1), words[:, :, None]], axis=2)
+        return _State(tokens, log_p, best_tokens, best_score, self._follow(past, parents))
+
+    def _candidates(self, log_p: Any, logits: Any, must_end: Any) -> tuple[Any, Any, Any]:
+        """The likeliest continuations, of which enough do not end: log probabilities, parents and words."""
+        vocabulary = tf.shape(logits)[2]
+        words = tf.range(vocabulary)
+        allowed = (words != PAD) & (words != BOS) & ((words == EOS) | ~must_end[:, None])
+        all_log_p = tf.where(allowed[:, None], log_p[:, :, None] + tf.nn.log_softmax(logits), -np.inf)
+        log_p, chosen = tf.math.top_k(tf.reshape(all_log_p, [-1, self.beam * vocabulary]), 2 * self.beam)
+        return log_p, chosen // vocabulary, chosen % vocabulary
+
+    def _best(self, state: _State, log_p: Any, parents: Any, words: Any) -> tuple[Any, Any]:
+        """The better of the best hypothesis so far and the best of those that end here."""
+        ending = tf.where(words == EOS, log_p, -np.inf)[:, : self.beam]
+        which = tf.argmax(ending, axis=1)[:, None]
+        score = self._score(tf.reduce_max(ending, axis=1), tf.shape(state.tokens)[2])
+        parent = tf.gather(parents, which, batch_dims=1)
+        tokens = tf.gather(state.tokens, parent, batch_dims=1)[:, 0, 1:]
+        tokens = tf.pad(tokens, [[0, 0], [0, 1]], constant_values=EOS)
+        better = score > state.best_score
+        so_far = tf.pad(state.best_tokens, [[0, 0], [0, 1]], constant_values=PAD)
+        return tf.where(better[:, None], tokens, so_far), tf.where(better, score, state.best_score)
+
+
+def beam_search(
+    model: TranslationModel, source: Any, beam: int = 4, length_penalty: float = 0.6, extra_length: int = 50
+) -> tuple[tf.Tensor, tf.Tensor]:
+    """Translates one batch. For more, keep a `BeamSearch`, which says all else: it is compiled once."""
+    return BeamSearch(model, beam, length_penalty, extra_length)(source)

@@ -1,0 +1,162 @@
+"""Subwords that two languages share, learned from a text by byte pair encoding and kept with the run."""
+
+import contextlib
+import hashlib
+import io
+import json
+import os
+import re
+from collections.abc import Iterable, Iterator, Sequence
+from pathlib import Path
+from typing import Any
+
+import sentencepiece
+
+from trainers.engine.errors import DataError
+from trainers.engine.files import atomic_file
+from trainers.tasks.translation.marks import BOS, EOS, PAD, UNK
+from trainers.tasks.translation.parallel_text import Pair
+
+LEAST = 4 + 256  # these marks and every byte
+MODEL, FACTS = "subwords.model", "subwords.json"
+MOST_SENTENCES = 4_000_000  # that subwords are learned from; of more, every second, or third, ...
+LONGEST = 2**16  # bytes of a sentence to learn from; others are left out
+SETTINGS: dict[str, Any] = {
+    "model_type": "bpe",
+    # A rare character is a few bytes, each of which is a subword: nothing is unknown, and rare characters of a large
+    # text do not use up its subwords.
+    "byte_fallback": True,
+    "character_coverage": 0.9999,
+    # Not NFKC, the usual one: translations are compared with references whose characters are as they were written.
+    "normalization_rule_name": "identity",
+    "pad_id": PAD,
+    "unk_id": UNK,
+    "bos_id": BOS,
+    "eos_id": EOS,
+    "max_sentence_length": LONGEST,
+    "num_threads": 16,  # the model records it, so that it must not be the number of processors
+    "minloglevel": 2,
+}
+
+
+class Subwords:
+    """A joint vocabulary of subwords. What `decode` makes of the numbers of a sentence is that sentence.
+
+    White space alone is not kept: any amount of any kind becomes one space, and so does U+2581, sentencepiece's own.
+    """
+
+    def __init__(self, model: bytes, text: str) -> None:
+        """`model` is what sentencepiece wrote, and `text` the fingerprint of what it was trained with."""
+        self.model, self.text = model, text
+        try:
+            self._processor = sentencepiece.SentencePieceProcessor(model_proto=model)
+        except RuntimeError as error:
+            raise DataError(f"Subwords must be a model of sentencepiece. Received: {len(model)} bytes") from error
+
+    @classmethod
+    def train(cls, pairs: Sequence[Pair], size: int) -> "Subwords":
+        """Learns from both sides of the pairs; the same pairs give the same subwords."""
+        if size <= LEAST:
+            raise DataError(f"`vocabulary_size` must be > {LEAST}. Received: vocabulary_size={size}")
+        model = io.BytesIO()
+        try:
+            sentencepiece.SentencePieceTrainer.train(
+                sentence_iterator=_sentences(pairs), model_writer=model, vocab_size=size, **SETTINGS
+            )
+        except RuntimeError as error:
+            raise _size_error(size, str(error)) from error
+        return cls(model.getvalue(), text_fingerprint(pairs))
+
+    @property
+    def size(self) -> int:
+        return int(self._processor.vocab_size())
+
+    @property
+    def fingerprint(self) -> str:
+        return hashlib.sha256(self.model).hexdigest()
+
+    def encode(self, sentences: Sequence[str]) -> list[list[int]]:
+        """The numbers of each sentence, without a mark at its beginning or its end."""
+        plain = [_one_space(sentence) for sentence in sentences]
+        numbers: list[list[int]] = self._processor.encode(plain, num_threads=os.cpu_count() or 1)
+        return numbers
+
+    def decode(self, numbers: Iterable[Sequence[int]]) -> list[str]:
+        """Sentences from their numbers, each up to its first `EOS`."""
+        return [self._processor.decode(_before_eos(sentence)) for sentence in numbers]
+
+    def save(self, folder: Path) -> None:
+        """Writes the model and what is known of it."""
+        facts = {"fingerprint": self.fingerprint, "size": self.size, "text": self.text}
+        # The facts come last: where they are, the model is whole.
+        for name, content in ((MODEL, self.model), (FACTS, json.dumps(facts, indent=2).encode())):
+            with atomic_file(folder / name) as file:
+                file.write(content)
+
+    @classmethod
+    def load(cls, folder: Path) -> "Subwords":
+        """The subwords that `save` wrote."""
+        try:
+            model, facts = (folder / MODEL).read_bytes(), json.loads((folder / FACTS).read_bytes())
+            fingerprint, text = facts["fingerprint"], facts["text"]
+        except (OSError, ValueError, KeyError, TypeError) as error:
+            raise DataError(f"The subwords of a model must be in its folder. Received: {folder} ({error!r})") from error
+        if hashlib.sha256(model).hexdigest() != fingerprint:
+            raise DataError(f"{MODEL} must be what {FACTS} says. Received: another fingerprint in {folder}")
+        return cls(model, text)
+
+
+def kept_or_trained(folder: Path | None, pairs: Sequence[Pair], size: int) -> Subwords:
+    """The subwords in a folder, or new ones if there are none; writes nothing.
+
+    A `DataError` if those in the folder are of another size or were trained with other pairs.
+    """
+    if folder is None or not (folder / FACTS).exists():
+        return Subwords.train(pairs, size)
+    kept = Subwords.load(folder)
+    rule = "A model needs the subwords that it was trained with"
+    if kept.size != size:
+        raise DataError(f"{rule}, {kept.size} in {folder / MODEL}. Received: vocabulary_size={size}")
+    if kept.text != text_fingerprint(pairs):
+        raise DataError(f"{rule}, those in {folder / MODEL}. Received: another training text, {len(pairs)} pairs")
+    return kept
+
+
+def text_fingerprint(pairs: Iterable[Pair]) -> str:
+    """Letters that differ between texts."""
+    digest = hashlib.sha256()
+    for source, target in pairs:
+        digest.update(f"{source}\n{target}\n".encode())
+    return digest.hexdigest()
+
+
+def _sentences(pairs: Sequence[Pair]) -> Iterator[str]:
+    every = max(1, -(-2 * len(pairs) // MOST_SENTENCES))
+    return (_one_space(sentence) for number in range(0, len(pairs), every) for sentence in pairs[number])
+
+
+def _one_space(sentence: str) -> str:
+    return " ".join(sentence.split())
+
+
+def _before_eos(numbers: Sequence[int]) -> list[int]:
+    plain = [int(number) for number in numbers]
+    with contextlib.suppress(ValueError):
+        return plain[: plain.index(EOS)]
+    return plain
+
+
+def _size_error(size: int, reason: str) -> DataError:
+    """What sentencepiece says of a number of subwords that a text does not have, in our words."""
+    received = f"Received: vocabulary_size={size}"
+    most = re.search(r"value <= (\d+)", reason)
+    if most:
+        return DataError(
+            f"`vocabulary_size` must be at most what the training text has, {most[1]} subwords. {received}"
+        )
+    least = re.search(r"required_chars. \d+ vs (\d+)", reason)
+    if least:
+        return DataError(
+            f"`vocabulary_size` must be at least the number of bytes and characters, {least[1]}. {received}"
+        )
+    return DataError(f"sentencepiece must be able to learn subwords from the training text. {received} ({reason})")

@@ -1,0 +1,122 @@
+"""Sentences into another language: WMT16, a parallel corpus of one's own, or numbers in words."""
+
+import functools
+import math
+import pathlib
+from collections.abc import Callable, Mapping
+from typing import Any
+
+import keras
+import tensorflow as tf
+
+from trainers.engine.data import fingerprint
+from trainers.engine.flags import ConfigError
+from trainers.engine.records import RunFolder
+from trainers.engine.task import Task
+from trainers.layers import LayerError
+from trainers.tasks.sizes import sizes_of
+from trainers.tasks.translation.beam_search import BeamSearch
+from trainers.tasks.translation.bleu import bleu, compound_split_bleu, translate_full_lines, translate_lines
+from trainers.tasks.translation.config import TranslationConfig, TranslatorSizes
+from trainers.tasks.translation.data import load_translation
+from trainers.tasks.translation.kept import TranslationData
+from trainers.tasks.translation.marks import PAD
+from trainers.tasks.translation.models import (
+    TranslationModel,
+    build_translation_model,
+    cross_entropy,
+    smoothed_cross_entropy,
+)
+
+
+class MachineTranslation(Task):
+    """Smoothed cross-entropy of every subword; the BLEU of whole translations is the paper's number."""
+
+    name = "machine_translation"
+    config_class = TranslationConfig
+    objective = "bleu"
+    direction = "max"
+    unit = "tokens"
+
+    def load(self, config: TranslationConfig) -> TranslationData:
+        return load_translation(config, pathlib.Path(config.output_dir))
+
+    def build(self, config: TranslationConfig, data: TranslationData) -> keras.Model:
+        try:
+            return build_translation_model(data.subwords.size, sizes_of(config, TranslatorSizes))
+        except LayerError as error:
+            raise ConfigError(str(error)) from error
+
+    def loss(self, config: TranslationConfig, targets: Any, outputs: Any) -> Any:
+        return _mean_over_tokens(targets, smoothed_cross_entropy(targets, outputs, config.label_smoothing))
+
+    def metrics(self, config: Any, targets: Any, outputs: Any) -> Mapping[str, Any]:
+        return {"cross_entropy": _mean_over_tokens(targets, cross_entropy(targets, outputs))}
+
+    def summarize(self, means: Mapping[str, float]) -> dict[str, float]:
+        entropy = means["cross_entropy"]
+        return {"loss": means["loss"], "perplexity": math.exp(entropy) if entropy < 700 else math.inf}
+
+    def extra_validation(
+        self, config: TranslationConfig, data: TranslationData, model: keras.Model
+    ) -> Callable[[], dict[str, float]]:
+        references = [reference for _, reference in data.validation_pairs]
+        return lambda: {"bleu": bleu(_translate_validation(config, data, model), references)[0]}
+
+    def final_results(
+        self, config: TranslationConfig, data: TranslationData, model: keras.Model, folder: RunFolder
+    ) -> dict[str, Any]:
+        """The test set's translations, or those of the validation set, go to a file; results have BLEU's signature."""
+        if data.test_pairs is None:
+            name, pairs, translations = "validation", data.validation_pairs, _translate_validation(config, data, model)
+        else:
+            name, pairs = "test", data.test_pairs
+            sources = [source for source, _ in pairs]
+            translations = translate_full_lines(sources, data.subwords, make_search(config, model))
+        folder.write(f"{name}.translations.txt", "".join(f"{line}\n" for line in translations))
+        judged = [(line, pair[1]) for line, pair in zip(translations, pairs, strict=True) if all(pair)]
+        translated, references = zip(*judged, strict=True)
+        score, signature = bleu(translated, references)
+        split = {
+            f"{'test' if data.test_pairs else 'val'}_bleu_compound_split": compound_split_bleu(translated, references)
+        }
+        return ({"test_bleu": score} if data.test_pairs else {}) | split | {"bleu_signature": signature}
+
+    def fingerprint(self, data: TranslationData) -> str:
+        judged = "\n".join(line for pair in data.test_pairs or () for line in pair)
+        return fingerprint([super().fingerprint(data), judged])
+
+    def fill_folder(self, folder: pathlib.Path, config: TranslationConfig, data: TranslationData) -> None:
+        data.subwords.save(folder)
+
+
+def make_search(config: TranslationConfig, model: TranslationModel) -> Callable[[Any], Any]:
+    """The beam search that a config describes: from sources to translations, both arrays of subwords."""
+    search = _search(model, config.beam, config.length_penalty, config.extra_length)
+    return lambda sources: search(sources)[0].numpy()
+
+
+@functools.lru_cache(maxsize=1)
+def _search(model: TranslationModel, beam: int, length_penalty: float, extra_length: int) -> BeamSearch:
+    return BeamSearch(model, beam, length_penalty, extra_length)  # compiled once for a run's validations and its test
+
+
+def _translate_validation(config: TranslationConfig, data: TranslationData, model: TranslationModel) -> list[str]:
+    """The translations of the validation set, kept until the weights change: the end of a run asks for them again."""
+    kept, weights = _kept_translations(model), fingerprint(variable.numpy() for variable in model.weights)
+    if weights not in kept:
+        kept.clear()
+        sources = [source for source, _ in data.validation_pairs]
+        kept[weights] = translate_lines(sources, data.subwords, make_search(config, model))
+    return kept[weights]
+
+
+@functools.lru_cache(maxsize=1)
+def _kept_translations(model: TranslationModel) -> dict[str, list[str]]:
+    return {}  # by the weights that made them
+
+
+def _mean_over_tokens(targets: Any, values: Any) -> Any:
+    """The mean over the subwords of an example; its weight is how many they are."""
+    counted = tf.cast(targets != PAD, values.dtype)
+    return tf.reduce_sum(values * counted, axis=1) / tf.maximum(tf.reduce_sum(counted, axis=1), 1.0)
