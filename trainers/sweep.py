@@ -8,23 +8,23 @@ from typing import Any
 
 from absl import flags
 
-from trainers.engine.program import complain, run_program
+from trainers.engine.flags import ConfigError, parse_flags
+from trainers.engine.program import complain, imported_late, run_program
 from trainers.sweeps.space import DEFAULT_TASK, sweep_config_class
-from trainers.sweeps.sweep import sweep
-from trainers.tasks import TASKS
+from trainers.tasks import CONFIGS
 
 
 def named_task(arguments: list[str]) -> str:
     """The value of `--task`, which decides what other flags there are."""
     first: Any = flags.FlagValues()  # type: ignore[no-untyped-call]
-    flags.DEFINE_enum("task", DEFAULT_TASK, list(TASKS), "What to train.", flag_values=first)
-    first(arguments, known_only=True)
+    flags.DEFINE_enum("task", DEFAULT_TASK, list(CONFIGS), "Task to train.", flag_values=first)
+    parse_flags(first, arguments, known_only=True)
     return str(first.task)
 
 
 if __name__ == "__main__":
     try:
         task = named_task(sys.argv)
-    except flags.Error as error:
+    except ConfigError as error:
         sys.exit(complain(error))
-    run_program(sweep_config_class(TASKS[task]), sweep)
+    run_program(sweep_config_class(task), imported_late("trainers.sweeps.sweep", "sweep"))

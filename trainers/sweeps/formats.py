@@ -1,7 +1,8 @@
-"""Numbers as a reader of a table wants them."""
+"""Numbers and lists as a reader wants them: the one place that decides digits, for terminal, files and page."""
 
 import decimal
 import math
+from collections.abc import Iterable, Sequence
 
 NOTHING = "\N{EN DASH}"
 
@@ -67,3 +68,46 @@ def counted(number: int, noun: str) -> str:
     ('1 run', '1,200 runs')
     """
     return f"{number:,} {noun}" if number == 1 else f"{number:,} {noun}s"
+
+
+def listed(names: Sequence[str]) -> str:
+    """
+    >>> listed(["a"]), listed(["a", "b", "c"])
+    ('a', 'a, b and c')
+    """
+    return " and ".join([", ".join(names[:-1]), names[-1]] if len(names) > 1 else names)
+
+
+def ranges(integers: Iterable[int]) -> str:
+    """Ascending integers as a flag takes them.
+
+    >>> ranges([1, 2, 3, 7]), ranges([5])
+    ('1-3,7', '5')
+    """
+    parts: list[list[int]] = []
+    for integer in integers:
+        if parts and parts[-1][-1] == integer - 1:
+            parts[-1].append(integer)
+        else:
+            parts.append([integer])
+    return ",".join(f"{part[0]}-{part[-1]}" if len(part) > 1 else str(part[0]) for part in parts)
+
+
+def aligned(lines: Sequence[Sequence[str]]) -> str:
+    """A table for a terminal, the first line of which has the headings."""
+    widths = [max(map(len, column)) for column in zip(*lines, strict=True)]
+    return "\n".join(
+        "  ".join(text.ljust(width) for text, width in zip(line, widths, strict=True)).rstrip() for line in lines
+    )
+
+
+def markdown_table(lines: Sequence[Sequence[str]]) -> str:
+    """A table for a page, the first line of which has the headings.
+
+    >>> print(markdown_table([["method", "error"], ["radam", "5.1"]]))
+    | method | error |
+    | --- | --- |
+    | radam | 5.1 |
+    """
+    headings, *rows = (f"| {' | '.join(line)} |" for line in lines)
+    return "\n".join([headings, f"|{' --- |' * len(lines[0])}", *rows])

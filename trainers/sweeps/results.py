@@ -7,11 +7,14 @@ import json
 import math
 import numbers
 import pathlib
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any
+
+from trainers.engine.errors import DataError
 
 STATUSES = ("done", "diverged", "failed")
 TRIALS, RESULT = "trials", "result.json"
+AGAIN = "@"  # between the name of a trial and a number, in the name of a folder that another worker has taken over
 
 # The hyperparameters of a sweep, each with its values in order.
 Grid = Mapping[str, Sequence[Any]]
@@ -31,6 +34,7 @@ class Result:
         metrics: Whatever else was measured.
         seconds: How long it took.
         error: Why it failed.
+        environment: What it was made with: versions, git_revision, machine, threads. Older results have none.
     """
 
     trial: str
@@ -40,6 +44,7 @@ class Result:
     metrics: Mapping[str, float | None]
     seconds: float
     error: str = ""
+    environment: Mapping[str, Any] = dataclasses.field(default_factory=dict)
 
     def __post_init__(self) -> None:
         if self.status not in STATUSES:
@@ -54,7 +59,13 @@ class Result:
 
     @classmethod
     def measured(
-        cls, trial: str, values: Mapping[str, Any], objective: float, metrics: Mapping[str, float], seconds: float
+        cls,
+        trial: str,
+        values: Mapping[str, Any],
+        objective: float,
+        metrics: Mapping[str, float],
+        seconds: float,
+        environment: Mapping[str, Any] | None = None,
     ) -> "Result":
         """A run that came to its end: done, or diverged if its objective is not a finite number.
 
@@ -62,25 +73,53 @@ class Result:
         'diverged'
         """
         finite = _finite(objective)
-        return cls(trial, values, "diverged" if finite is None else "done", finite, metrics, seconds)
+        status = "diverged" if finite is None else "done"
+        return cls(trial, values, status, finite, metrics, seconds, environment=environment or {})
 
     @classmethod
     def from_json(cls, line: str) -> "Result":
         return cls(**json.loads(line))
+
+    @property
+    def name(self) -> str:
+        """That of its cell."""
+        return self.trial.partition(AGAIN)[0]
 
     def to_json(self) -> str:
         """One line; every float comes back exactly."""
         return json.dumps(dataclasses.asdict(self), allow_nan=False)
 
 
+def in_unit(result: Result, shown: Callable[[float], float]) -> Result:
+    """The same run with its objective as tables tell it."""
+    value = None if result.objective is None else shown(result.objective)
+    return dataclasses.replace(result, objective=value)
+
+
 def read_result(folder: pathlib.Path) -> Result:
-    """What came of a trial that has ended."""
-    return Result.from_json((folder / RESULT).read_text())
+    """What came of a trial that has ended; a `DataError` if its file is damaged."""
+    path = folder / RESULT
+    try:
+        return Result.from_json(path.read_text())
+    except (ValueError, TypeError, AttributeError, RecursionError) as error:
+        raise DataError(
+            f"A {RESULT} must be what a sweep has written: restore it, or remove it to run its trial again. "
+            f"Received: {path} ({error})"
+        ) from error
 
 
 def read_results(folder: pathlib.Path) -> list[Result]:
-    """What the trials of a sweep came to, in the order of their folders' names."""
-    return [read_result(trial) for trial in finished_trials(folder)]
+    """What the trials of a sweep came to, each once, in the order of their folders' names."""
+    return each_once(read_result(trial) for trial in finished_trials(folder))
+
+
+def each_once(results: Iterable[Result]) -> list[Result]:
+    """Of a trial that one worker failed at and another finished, the latter counts."""
+    found: dict[str, Result] = {}
+    for result in results:
+        if result.name not in found or found[result.name].status == "failed":
+            found[result.name] = result
+    return list(found.values())
 
 
 def finished_trials(folder: pathlib.Path) -> list[pathlib.Path]:

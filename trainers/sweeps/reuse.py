@@ -1,4 +1,4 @@
-"""One bench for many runs: another rate, beta_2, warmup or seed is another value, not another graph."""
+"""One setup for many runs: another rate, beta_2, warmup or seed is another value, not another graph."""
 
 import dataclasses
 import functools
@@ -11,13 +11,13 @@ from keras.optimizers.schedules import LearningRateSchedule
 import tfwarmup
 from tfwarmup.compat import learning_rate_of
 from tfwarmup.steps import Betas, Scalars
-from trainers.engine.bench import Bench
-from trainers.engine.config import Config
+from trainers.engine.config import OWN_OPTIMIZERS, Config
 from trainers.engine.optimizers import bare_optimizer, wrapped
+from trainers.engine.setup import Setup
 from trainers.engine.task import Task
 
-# The fields of a config that `ReusableBench.reset` can set, and those that do not concern a bench.
-VALUES = ("learning_rate", "beta_2", "warmup", "first_steps", "seed", "output_dir")
+# The fields of a config that `ReusableSetup.reset` can set, and those that do not concern a setup.
+VALUES = ("learning_rate", "beta_2", "warmup", "warmup_period", "first_steps", "seed", "output_dir")
 
 
 class _Read:
@@ -30,7 +30,7 @@ class TableAdam(tfwarmup.Adam):
     """Does what another `Adam` or `RAdam` would do: it reads the numbers of each update from a table."""
 
     def __init__(self, other: tfwarmup.Adam, updates: int) -> None:
-        options = ("weight_decay", "global_clipnorm")
+        options = ("weight_decay", "global_clipnorm", "use_ema", "ema_momentum")
         super().__init__(**{name: getattr(other, name) for name in options})
         shared: dict[str, Any] = {"trainable": False, "aggregation": tf.VariableAggregation.ONLY_FIRST_REPLICA}
         self._table = tf.Variable(tf.zeros([updates, len(Scalars._fields)]), **shared)
@@ -81,8 +81,8 @@ def update_numbers(optimizer: tfwarmup.Adam, updates: int) -> tf.Tensor:
     return numbers
 
 
-class ReusableBench(Bench):
-    """A bench that can be set back to the beginning of another run."""
+class ReusableSetup(Setup):
+    """A setup that can be set back to the beginning of another run."""
 
     def __init__(self, config: Config, task: Task) -> None:
         super().__init__(config, task)
@@ -91,15 +91,15 @@ class ReusableBench(Bench):
         self._first = config.seed, _values(self.model)
 
     @property
-    def described(self) -> Any:
+    def reported_optimizer(self) -> Any:
         return self._bare
 
     def fits(self, config: Config) -> bool:
-        """Whether the run of a config differs from this bench's in nothing but values."""
-        return type(config) is type(self.config) and _without_values(config) == _without_values(self.config)
+        """Whether the run of a config differs from this setup's in nothing but values."""
+        return type(config) is type(self.config) and without_values(config) == without_values(self.config)
 
-    def reset(self, config: Config) -> "ReusableBench":
-        """Model, optimizer and data as a new bench of this config would have them."""
+    def reset(self, config: Config) -> "ReusableSetup":
+        """Model, optimizer and data as a new setup of this config would have them."""
         self.config = config
         variables = [*self.model.variables, *self.optimizer.variables]
         for variable, value in zip(variables, [*self._first_weights(config), *self._beginning], strict=True):
@@ -144,22 +144,23 @@ class ReusableBench(Bench):
 
 def is_reusable(config: Config) -> bool:
     """Whether the optimizer of a config is one that a table can stand for."""
-    ours = config.optimizer in ("adam", "radam")
+    by_formula = not (config.gradient_init or config.clip_update_rms or config.resolved_warmup == "dynamic")
+    ours = config.optimizer in OWN_OPTIMIZERS and by_formula
     return ours and tfwarmup.steps.rounded_betas(config.beta_1, config.beta_2).fused
 
 
-class Benches:
-    """Hands out benches: the last one again, if it fits."""
+class Setups:
+    """Hands out setups: the last one again, if it fits."""
 
     def __init__(self) -> None:
-        self._last: ReusableBench | None = None
+        self._last: ReusableSetup | None = None
 
-    def __call__(self, config: Config, task: Task) -> Bench:
+    def __call__(self, config: Config, task: Task) -> Setup:
         if not is_reusable(config):
-            return Bench(config, task)
+            return Setup(config, task)
         if self._last is not None and self._last.task is task and self._last.fits(config):
             return self._last.reset(config)
-        self._last = ReusableBench(config, task)
+        self._last = ReusableSetup(config, task)
         return self._last
 
 
@@ -167,5 +168,6 @@ def _values(owner: Any) -> list[Any]:
     return [variable.numpy() for variable in owner.variables]
 
 
-def _without_values(config: Config) -> dict[str, Any]:
+def without_values(config: Config) -> dict[str, Any]:
+    """What two runs must have in common to share a setup."""
     return {name: value for name, value in dataclasses.asdict(config).items() if name not in VALUES}

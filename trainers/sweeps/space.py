@@ -1,75 +1,182 @@
 """What a sweep runs: every learning rate with every beta_2, warmup and seed, or a search among them."""
 
 import dataclasses
+import functools
+import hashlib
 import itertools
+import json
 import math
 from typing import Any, ClassVar
 
-from trainers.engine.config import Config, Settings, make_config, option, require
-from trainers.engine.task import Task
-from trainers.sweeps.cells import FIRST_STEPS_OF, METHODS, UNTUNED, Cell, method_flags
-from trainers.tasks import TASKS
+from trainers.engine.config import TUNED_WARMUPS, Config, check_seed
+from trainers.engine.flags import Settings, make_config, option, require
+from trainers.sweeps.axes import Axes, parse_axes
+from trainers.sweeps.cells import FIELDS, FIRST_STEPS_OF, METHODS, PERIOD, RIVALS, UNTUNED, Cell, method_flags
+from trainers.tasks import CONFIGS
 
 DEFAULT_TASK = "image_classification"
+WORKERS_AT_MOST = 1024
 SEARCHES = ("grid", "random", "bayesian", "hyperband")
+LISTS = ("learning_rates", "beta_2s", "warmups", "warmup_periods", "seeds")
+GROWING = (*LISTS, "sweep", "search", "trials")  # flags that say which runs there are, not what they are
 
 
 @dataclasses.dataclass(frozen=True)
 class SweepSettings(Settings):
-    """The flags of a sweep; those of the task that it sweeps stand beside them."""
+    """The flags of a sweep; a command combines them with those of the task.
 
+    What only says which runs there are is no identity: a folder takes more of them at any time.
+    """
+
+    subject = "Sweep"
     fixed_length: ClassVar[str] = "a sweep compares runs of one length"
+    run_class: ClassVar[type[Config]] = Config  # of the task
 
-    task: str = option(DEFAULT_TASK, "What to train.", tuple(TASKS))
-    learning_rates: tuple[float, ...] = option((1e-4, 1e-3, 1e-2), "Values of --learning_rate.")
-    beta_2s: tuple[float, ...] = option((0.99, 0.997, 0.999), "Values of --beta_2.")
+    task: str = option(DEFAULT_TASK, "Task to train.", tuple(CONFIGS))
+    learning_rates: tuple[float, ...] = option((1e-4, 1e-3, 1e-2), "Values of --learning_rate.", identity=False)
+    beta_2s: tuple[float, ...] = option((0.99, 0.997, 0.999), "Values of --beta_2.", identity=False)
     warmups: tuple[str, ...] = option(
-        METHODS, "Values of --warmup, and of --first_steps as radam_nothing and so on.", (*UNTUNED, *FIRST_STEPS_OF)
+        METHODS,
+        "Values of --warmup, and of --first_steps as radam_nothing and so on; gi_adam is --gradient_init, stable_adam "
+        "is --clip_update_rms, both without a warmup.",
+        (*UNTUNED, *FIRST_STEPS_OF, *RIVALS, *TUNED_WARMUPS),
+        identity=False,
     )
-    seeds: tuple[int, ...] = option((1, 2, 3), "Values of --seed.")
-    search: str = option("grid", "grid runs all of them; the others look for the best among them.", SEARCHES)
-    trials: int = option(20, "Trials of a search other than grid.")
+    warmup_periods: tuple[float, ...] = option(
+        (), "Values of --warmup_period for linear and exponential among --warmups.", identity=False
+    )
+    seeds: tuple[int, ...] = option((1, 2, 3), "Values of --seed; 1-10 is a range.", identity=False)
+    sweep: tuple[str, ...] = option(
+        (), "A flag of the task and its values, as weight_decay=0,1e-4; may be repeated.", identity=False, repeated=True
+    )
+    search: str = option(
+        "grid",
+        "grid runs all combinations; the others search for the best cell, by the mean over --seeds, between the "
+        "smallest and the largest rate, 1 - beta_2 and period.",
+        SEARCHES,
+        identity=False,
+    )
+    trials: int = option(20, "Cells that a random or bayesian search tries.", identity=False)
     workers: int = option(1, "Processes on this machine that run trials.", identity=False)
+    worker_timeout: float = option(
+        300.0, "Seconds without a response after which a worker loses its trial to another.", identity=False
+    )
+    known_results: str | None = option(
+        None,
+        "Folder with the kept files of this sweep (trainers.keep); runs that it has are taken from it.",
+        identity=False,
+    )
+    threads: int = option(
+        1, "Threads of each trial; 0: one per core, and then the last bits depend on the machine.", identity=True
+    )
     save_models: bool = option(False, "Save best.keras and last.keras of every trial.", identity=False)
-    retry_failed: bool = option(False, "Run trials again that ended with an error.", identity=False)
 
     def validate(self) -> None:
         super().validate()
         for name in ("trials", "workers"):
             require(getattr(self, name) >= 1, f"--{name} must be an integer >= 1", getattr(self, name))
-        for name in ("learning_rates", "beta_2s", "warmups", "seeds"):
+        require(self.worker_timeout > 0, "--worker_timeout must be a number > 0", self.worker_timeout)
+        for name in LISTS:
             values = getattr(self, name)
-            require(values, f"--{name} must have at least one value", values)
+            require(values or name == "warmup_periods", f"--{name} must have at least one value", values)
             require(len(set(values)) == len(values), f"--{name} must have no value twice", values)
         require(all(0 < b < 1 for b in self.beta_2s), "--beta_2s must be in (0, 1)", self.beta_2s)
-        rates = self.learning_rates
-        require(all(0 < rate < math.inf for rate in rates), "--learning_rates must be numbers > 0", rates)
+        check_seed("seeds", *self.seeds)
+        require(self.workers <= WORKERS_AT_MOST, f"--workers must be at most {WORKERS_AT_MOST}", self.workers)
+        for name in ("learning_rates", "warmup_periods"):
+            values = getattr(self, name)
+            require(all(0 < value < math.inf for value in values), f"--{name} must be numbers > 0", values)
+        tuned = [name for name in self.warmups if name in TUNED_WARMUPS]
+        require(self.warmup_periods or not tuned, f"--warmups={','.join(tuned)} needs --warmup_periods", ())
+        rule = "--evaluate_only is for a single run, not for a sweep"
+        require(not getattr(self, "evaluate_only", False), rule, True)
+        rule = "--warmup_periods is for linear and exponential among --warmups"
+        require(tuned or not self.warmup_periods, rule, self.warmup_periods)
+        known = self.known_results
+        require(known is None or self.search == "grid", "--known_results is for --search=grid", known)
+        self.axes  # noqa: B018 - checked here
+
+    def identity(self) -> dict[str, Any]:
+        """What the result of any of its runs depends on: not the single values in whose place lists stand."""
+        return {name: value for name, value in super().identity().items() if name not in (*FIELDS, PERIOD)}
+
+    @functools.cached_property
+    def axes(self) -> Axes:
+        """The further axes of `--sweep`."""
+        return parse_axes(self.sweep, self.run_class)
+
+    @property
+    def methods(self) -> list[tuple[str, float | None]]:
+        """The warmups, a tuned one once for each of its periods."""
+        return [
+            (warmup, period)
+            for warmup in self.warmups
+            for period in (self.warmup_periods if warmup in TUNED_WARMUPS else (None,))
+        ]
 
 
-def sweep_config_class(task: Task) -> type[Any]:
+def sweep_config_class(task: str) -> type[Any]:
     """The config of a sweep of a task: its own fields and those of the task."""
-    name = f"{task.config_class.__name__.removesuffix('Config')}SweepConfig"
-    fields = [("task", str, option(task.name, "What to train.", tuple(TASKS)))]
-    bases = (SweepSettings, task.config_class)
-    return dataclasses.make_dataclass(name, fields, bases=bases, frozen=True)
+    config_class = CONFIGS[task]
+    name = f"{config_class.__name__.removesuffix('Config')}SweepConfig"
+    fields = [("task", str, option(task, "Task to train.", tuple(CONFIGS)))]
+    namespace = {"run_class": config_class}
+    return dataclasses.make_dataclass(
+        name, fields, bases=(SweepSettings, config_class), frozen=True, namespace=namespace
+    )
 
 
-def grid(settings: SweepSettings) -> list[Cell]:
-    """All cells. Seeds change slowest: a sweep that is stopped has whole tables of fewer seeds."""
-    products = itertools.product(settings.seeds, settings.learning_rates, settings.beta_2s, settings.warmups)
-    return [Cell(rate, beta_2, warmup, seed) for seed, rate, beta_2, warmup in products]
+def grid(settings: Any) -> list[Cell]:
+    """All cells. Seeds change slowest: a sweep that is stopped has whole tables of fewer seeds.
+
+    Then come the further axes, which may need another model or other data.
+    """
+    axes = settings.axes
+    return [
+        make_cell(settings, rate, beta_2, warmup, seed, period, dict(zip(axes, others, strict=True)))
+        for seed, others, rate, beta_2, (warmup, period) in itertools.product(
+            settings.seeds,
+            list(itertools.product(*axes.values())),
+            settings.learning_rates,
+            settings.beta_2s,
+            settings.methods,
+        )
+    ]
 
 
-def trial_config(settings: Any, cell: Cell, folder: str, **others: Any) -> Config:
-    """The config of the run that a cell stands for."""
-    task = TASKS[settings.task]
-    fields = {field.name for field in dataclasses.fields(task.config_class)}
-    values = {name: getattr(settings, name) for name in fields}
-    values |= {
-        **dataclasses.asdict(cell),
-        **method_flags(cell.warmup),
-        "output_dir": folder,
-        "progress": False,
-        **others,
-    }
-    return make_config(task.config_class, values)
+def make_cell(
+    settings: Any, rate: float, beta_2: float, warmup: str, seed: int, period: float | None, others: dict[str, Any]
+) -> Cell:
+    base = tuple(name for name, value in others.items() if value == getattr(settings, name))
+    tuned = ((PERIOD, period),) if period is not None else ()
+    return Cell(rate, beta_2, warmup, seed, (*tuned, *others.items()), base)
+
+
+def trial_config(settings: Any, values: dict[str, Any], folder: str) -> Config:
+    """The config of the run with some hyperparameters."""
+    config_class: type[Config] = settings.run_class
+    fields = {field.name for field in dataclasses.fields(config_class)}
+    base = {name: getattr(settings, name) for name in fields}
+    run = {**base, **values, **method_flags(values["warmup"]), "output_dir": folder, "progress": False}
+    return make_config(config_class, run)
+
+
+def base_values(settings: Any) -> dict[str, Any]:
+    """What runs that were made before an axis was added have for it."""
+    return {name: getattr(settings, name) for name in settings.axes}
+
+
+def table_grid(settings: Any) -> dict[str, list[Any]]:
+    """The values of every axis, in the order of the tables."""
+    lists = {name: list(getattr(settings, f"{name}s")) for name in FIELDS}
+    tuned = {PERIOD: list(settings.warmup_periods)} if settings.warmup_periods else {}
+    return {**lists, **tuned, **{name: list(values) for name, values in settings.axes.items()}}
+
+
+def fingerprint(settings: Any) -> str:
+    """What the runs of two settings have in common if they are the same runs: a chief compares its workers by it.
+
+    Where the data are is part of it, as long as nobody has compared what they are.
+    """
+    told = {**settings.identity(), **settings.data_places()}
+    return hashlib.sha256(json.dumps(told, sort_keys=True).encode()).hexdigest()[:16]

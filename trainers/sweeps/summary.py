@@ -2,41 +2,75 @@
 
 import statistics
 from collections.abc import Sequence
+from typing import Any
 
-from trainers.sweeps.comparison import compare
-from trainers.sweeps.findings import NOTE, findings, row_table, row_tests
-from trainers.sweeps.formats import NOTHING, decimals, fixed, significant, value_text
-from trainers.sweeps.results import csv_text
+from trainers.evidence.findings import NOTE, Terms, cell_table, grouped_findings
+from trainers.evidence.groups import method_groups
+from trainers.sweeps.formats import NOTHING, aligned, decimals, fixed, markdown_table, significant, value_text
+from trainers.sweeps.mixtures import mixtures
+from trainers.sweeps.results import Result, csv_text
 from trainers.sweeps.table import METHOD, Cell, Table
+from trainers.sweeps.tuned import duels
+from trainers.sweeps.tuned_findings import NOTE as TUNED_NOTE
+from trainers.sweeps.tuned_findings import TITLE, tuned_findings, tuned_table
+
+# The axes of the rows of the paper's tables, as a sweep and as a page call them.
+PAPERS = ("learning_rate", "beta_2", "learning rate", "β₂")
+DEFAULT_TERMS = Terms()
+COLUMNS = ("mean", "std", "n", "diverged", "failed", "missing", "objective")
 
 
 def summary_csv(table: Table) -> str:
-    """A row for each cell: mean and standard deviation over seeds, and the number of runs of each kind."""
-    rows: list[list[object]] = [[*table.row_names, METHOD, "mean", "std", "n", "diverged", "failed", "missing"]]
+    """A row for each cell: mean and standard deviation over seeds, and the number of runs of each kind.
+
+    The numbers are those of the other tables, in the unit of the objective, with all digits.
+    """
+    rows: list[list[object]] = [[*table.row_names, METHOD, *COLUMNS]]
     for row in table.rows:
         for method in table.methods:
             cell = table.cell(row, method)
-            missing = len(table.seeds) - cell.runs
-            rows.append([*row, method, cell.mean, cell.deviation, cell.n, cell.diverged, cell.failed, missing])
+            missing = table.missing(row, method)
+            counts = [cell.n, cell.diverged, cell.failed, missing]
+            rows.append([*row, method, cell.mean, cell.deviation, *counts, table.objective])
     return csv_text(rows)
 
 
-def summary_markdown(table: Table, title: str = "Sweep") -> str:
-    """The page of a sweep: the table, the best cell, and the methods compared, over all rows and row by row."""
-    parts = [f"# {title}: {_objective(table)}", _markdown(cell_lines(table)), *notes(table)]
-    if len(table.methods) > 1:
-        comparison = compare(table)
-        spreads, *verdicts = findings(table, comparison)
-        parts += ["## The methods compared", spreads, "\n".join(f"- {verdict}" for verdict in verdicts), NOTE]
-        parts += [_markdown(row_table(table, comparison)), row_tests(comparison)]
-    return "\n\n".join(parts) + "\n"
+def summary_markdown(
+    table: Table, title: str = "Sweep", results: Sequence[Result] = (), terms: Terms = DEFAULT_TERMS
+) -> str:
+    """The page of a sweep: the table, the best cell, and the methods compared, over all cells and in each.
+
+    Args:
+        table: That of the sweep.
+        title: What the page is called.
+        results: The runs behind the table, to tell whether they were made alike.
+        terms: What the methods are judged by.
+    """
+    parts = [f"# {title}: {_objective(table)}", markdown_table(cell_lines(table)), *notes(table), *mixtures(results)]
+    compared = grouped_findings(table, method_groups(table), terms)
+    if compared:
+        parts.append("## The methods compared")
+        for _, (verdict, *others) in compared:
+            parts += [verdict, "\n".join(f"- {sentence}" for sentence in others)]
+        cells = cell_table(table, [comparison for comparison, _ in compared])
+        parts += [NOTE, "In each cell, with 90 % intervals:", markdown_table(cells)]
+    found = duels(table, results)
+    if found:
+        said = "\n".join(f"- {sentence}" for sentence in tuned_findings(table, found, terms))
+        parts += [f"## {TITLE}", said, TUNED_NOTE, markdown_table(tuned_table(table, found))]
+    return "\n\n".join(part for part in parts if part) + "\n"
 
 
-def summary_text(table: Table, title: str = "Sweep") -> str:
-    """The same for a terminal, without the comparison row by row."""
-    parts = [f"{title}: {_objective(table)}", _aligned(cell_lines(table)), "\n".join(notes(table))]
-    if len(table.methods) > 1:
-        parts.append("\n".join(findings(table, compare(table))))
+def summary_text(
+    table: Table, title: str = "Sweep", results: Sequence[Result] = (), terms: Terms = DEFAULT_TERMS
+) -> str:
+    """The same for a terminal, without the comparison in each cell."""
+    said = [*notes(table), *mixtures(results)]
+    parts = [f"{title}: {_objective(table)}", aligned(cell_lines(table)), "\n".join(said)]
+    parts += ["\n".join(said) for _, said in grouped_findings(table, method_groups(table), terms)]
+    found = duels(table, results)
+    if found:
+        parts.append("\n".join([f"{TITLE}:", *tuned_findings(table, found, terms)]))
     return "\n\n".join(parts) + "\n"
 
 
@@ -57,7 +91,7 @@ def cell_lines(table: Table) -> list[list[str]]:
 def cell_text(cell: Cell, seeds: int, places: int) -> str:
     """Mean and standard deviation; the seeds behind them wherever these are not all.
 
-    >>> cell_text(Cell({1: 19.4, 2: 19.6}, diverged=1), seeds=3, places=1)
+    >>> cell_text(Cell({1: 19.4, 2: 19.6}, {3: "diverged"}), seeds=3, places=1)
     '19.5 ± 0.1 (2 of 3; 1 diverged)'
     """
     ends = {name: count for name, count in (("diverged", cell.diverged), ("failed", cell.failed)) if count}
@@ -87,7 +121,7 @@ def notes(table: Table) -> list[str]:
     """What the numbers are and which runs they lack, then the best cell."""
     seeds = len(table.seeds)
     meaning = f"Mean ± standard deviation over {seeds} seeds." if seeds > 1 else "One seed."
-    return [" ".join([meaning, *_left_out(table)]), _best(table)]
+    return [" ".join([meaning, *_left_out(table)]), f"Best: {_best(table)}", *_best_of_axes(table)]
 
 
 def _left_out(table: Table) -> list[str]:
@@ -95,34 +129,39 @@ def _left_out(table: Table) -> list[str]:
     sentences = []
     for method in table.methods:
         cells = [table.cell(row, method) for row in table.rows]
-        planned = len(cells) * len(table.seeds)
         counts = {
             "diverged": sum(cell.diverged for cell in cells),
             "failed": sum(cell.failed for cell in cells),
-            "missing": planned - sum(cell.runs for cell in cells),
+            "missing": sum(table.missing(row, method) for row in table.rows),
         }
+        planned = counts["missing"] + sum(cell.runs for cell in cells)
         left_out = ", ".join(f"{count} {name}" for name, count in counts.items() if count)
         if left_out:
-            sentences.append(f"{method}: {left_out} of {planned} runs.")
+            sentences.append(f"{method}: {planned} runs planned, {left_out}.")
     return sentences
 
 
-def _best(table: Table) -> str:
-    at = table.best()
+def _best_of_axes(table: Table) -> list[str]:
+    """For every axis that the paper does not have, the best cell at each of its values."""
+    lines = []
+    for index, name in enumerate(table.row_names):
+        values = dict.fromkeys(row[index] for row in table.rows)
+        if name not in PAPERS and len(values) > 1:
+            lines += [f"Best at {name} {value_text(value)}: {_best(table, **{name: value})}" for value in values]
+    return lines
+
+
+def _best(table: Table, **fixed: Any) -> str:
+    at = table.best(**fixed)
     if at is None:
-        return "Best: none, no run is done."
+        return "none, no run is done."
     row, method = at
-    values = ", ".join(f"{name} {value_text(value)}" for name, value in zip(table.row_names, row, strict=True))
-    return f"Best: {cell_text(table.cell(row, method), len(table.seeds), _places(table))} with {method}, {values}."
-
-
-def _markdown(lines: Sequence[Sequence[str]]) -> str:
-    headings, *rows = (f"| {' | '.join(line)} |" for line in lines)
-    return "\n".join([headings, f"|{' --- |' * len(lines[0])}", *rows])
-
-
-def _aligned(lines: Sequence[Sequence[str]]) -> str:
-    widths = [max(map(len, column)) for column in zip(*lines, strict=True)]
-    return "\n".join(
-        "  ".join(text.ljust(width) for text, width in zip(line, widths, strict=True)).rstrip() for line in lines
-    )
+    named = [pair for pair in zip(table.row_names, row, strict=True) if pair[0] not in fixed]
+    values = "".join(f", {name} {value_text(value)}" for name, value in named)
+    cell = table.cell(row, method)
+    fewer = table.better_with_fewer_seeds(cell, **fixed)
+    told = f"{cell_text(cell, len(table.seeds), _places(table))} with {method}{values}"
+    if not fewer:
+        return f"{told}."
+    who = "1 cell has a better mean" if fewer == 1 else f"{fewer} cells have better means"
+    return f"{told}, of the cells with the most seeds, {cell.n}; {who} over fewer seeds."

@@ -1,105 +1,175 @@
 """A sweep from its first trial to its tables."""
 
-import os
 import pathlib
 from typing import Any
 
-import keras_tuner
-from tqdm import tqdm
-
+from trainers.engine.errors import IncompleteError
+from trainers.engine.flags import ConfigError
 from trainers.engine.records import RunFolder
-from trainers.engine.task import Task
+from trainers.evidence.findings import sweep_command
 from trainers.sweeps import workers
-from trainers.sweeps.cells import FIELDS
-from trainers.sweeps.oracles import make_oracle
-from trainers.sweeps.results import Result, finished_trials, read_result, read_results, results_csv
-from trainers.sweeps.space import grid, trial_config
-from trainers.sweeps.summary import summary_csv, summary_markdown, summary_text
-from trainers.sweeps.table import tabulate
-from trainers.sweeps.tuner import SweepTuner
-from trainers.tasks import TASKS
+from trainers.sweeps.coordinator import Coordinator, Source
+from trainers.sweeps.kept import known_results
+from trainers.sweeps.preflight import check_cells, check_cells_apart
+from trainers.sweeps.progress import Progress
+from trainers.sweeps.results import read_results
+from trainers.sweeps.search import SearchSource
+from trainers.sweeps.service import ChiefClient, ChiefGoneError, serve
+from trainers.sweeps.sources import GridSource
+from trainers.sweeps.space import fingerprint, grid, trial_config
+from trainers.sweeps.tables import Tables
+from trainers.sweeps.trial import Trials, write_known
+from trainers.sweeps.worker import OwnChief, work
+from trainers.tasks import load_task
+
+ERRORS_SHOWN = 3
 
 
 def sweep(settings: Any) -> str:
-    """Runs what is not done yet, writes results.csv, summary.csv and summary.md, and returns the table."""
-    task = TASKS[settings.task]
-    for cell in grid(settings):
-        trial_config(settings, cell, "-")  # a value that no run can start with is refused before the first
+    """Runs what is not done yet, writes results.csv, summary.csv and summary.md, and returns the table.
+
+    Raises:
+        ConfigError, DataError: before anything is written.
+        IncompleteError: Runs have failed, or have no result. The tables hold what there is.
+    """
+    if settings.dry_run:
+        return _dry_run(settings)
     name = workers.role()
-    folder = RunFolder(settings, f"sweep of {task.name}", chief=name in (None, workers.CHIEF))
-    with folder.working():
-        _run_trials(settings, task, folder.path, name)
-        if not folder.chief:
-            return f"{name}: no more trials"
-        return write_tables(folder, settings, task, read_results(folder.path))
+    if name not in (None, workers.CHIEF):
+        return _work_for_chief(settings, str(name), workers.chief_address())
+    return Sweep(settings).run(name)
 
 
-def _run_trials(settings: Any, task: Task, path: pathlib.Path, name: str | None) -> None:
-    oracle = make_oracle(settings, keras_tuner.Objective(f"val_{task.objective}", task.direction))
-    with Progress(task, oracle.max_trials, settings.progress and name is None) as progress:
-        if name == workers.CHIEF:
-            workers.serve(SweepTuner(settings, oracle).oracle, _address())
-        elif name is None and settings.workers > 1:
-            _run_local_workers(settings, oracle, path, progress)
-        else:
-            SweepTuner(settings, oracle, progress.finished).search()
+def _dry_run(settings: Any) -> str:
+    """What all runs would take, by the first of them; further axes may make others take more or less."""
+    from trainers.engine.dry_run import describe_run  # not needed otherwise
+
+    cells = grid(settings)
+    return describe_run(load_task(settings.task), trial_config(settings, cells[0].values, "-"), len(cells))
 
 
-def _run_local_workers(settings: Any, oracle: keras_tuner.Oracle, path: pathlib.Path, progress: "Progress") -> None:
-    """This process is the chief; its workers run the same sweep."""
-    local = workers.LocalWorkers(settings.workers, lambda: sweep(settings), lambda: len(finished_trials(path)))
-
-    def watch() -> None:
-        local.check()
-        progress.catch_up(finished_trials(path))
-
+def _work_for_chief(settings: Any, name: str, address: str, check: bool = True) -> str:
+    """One of several workers; its chief may be started later."""
+    folder = RunFolder(settings, f"sweep of {settings.task}", chief=False)
+    trials = Trials(settings)
+    if check:
+        check_cells(settings, trials.task, grid(settings), read_results(folder.path), trials.setups)
+    chief = ChiefClient(address, name, fingerprint(settings), settings.worker_timeout)
     try:
-        workers.serve(SweepTuner(settings, oracle).oracle, local.address, watch)
-        watch()
-    finally:
-        local.stop()
+        work(chief, trials)
+    except ConfigError as error:
+        RunFolder(settings, folder.task, chief=False)  # says which flag the chief has another value for
+        if not (isinstance(error, ChiefGoneError) and _is_over(folder.path)):
+            raise
+    return f"{name}: no more trials"
 
 
-def _address() -> str:
-    return f"{os.environ[workers.ADDRESS]}:{os.environ[workers.PORT]}"
+def _is_over(folder: pathlib.Path) -> bool:
+    """Whether a chief has ended its work, and not only gone away."""
+    status = folder / "status"
+    return status.exists() and status.read_text().startswith(("done", IncompleteError.status))
 
 
-def write_tables(folder: RunFolder, settings: Any, task: Task, results: list[Result]) -> str:
-    """Writes the tables and returns the one for the terminal."""
-    objective, title = f"val_{task.objective}", f"Sweep of {task.name}"
-    values = {name: getattr(settings, f"{name}s") for name in FIELDS} if settings.search == "grid" else None
-    table = tabulate(results, objective, task.direction, values)
-    folder.write("results.csv", results_csv(results, objective, values))
-    folder.write("summary.csv", summary_csv(table))
-    folder.write("summary.md", summary_markdown(table, title))
-    return summary_text(table, title)
+class Sweep:
+    """All that is planned, and all that is known of it."""
 
+    def __init__(self, settings: Any) -> None:
+        self.settings, self.task = settings, load_task(settings.task)
+        self.cells = grid(settings)
+        for cell in self.cells:
+            trial_config(settings, cell.values, "-")  # a value that no run can start with is refused before the first
+        self.folder = RunFolder(settings, f"sweep of {self.task.name}")
+        self.results = {result.name: result for result in read_results(self.folder.path)}
+        planned = {cell.name for cell in self.cells}
+        self.known = [each for each in known_results(settings) if each.name in planned and self._is_open(each.name)]
+        self.results |= {result.name: result for result in self.known}
 
-class Progress:
-    """A line that says how many trials are done, the best so far, and the time left."""
+    def run(self, role: str | None) -> str:
+        """Runs all that is to be run, as the chief of other processes or alone."""
+        alone = role is None and self.settings.workers == 1
+        trials = Trials(self.settings) if alone else None
+        self._check(trials, forks=role is None and not alone)
+        with self.folder.working():
+            write_known(self.folder.path, self.known)
+            source = self._source()
+            tables = Tables(self.folder, self.settings, self.task, self.results)
+            shown = self.settings.progress and role is None
+            with Progress(self.task, source.total, self._done(), shown) as progress:
+                local = None
+                if not alone and role is None:
+                    local = workers.LocalWorkers(self.settings.workers, self._work_locally)
+                coordinator = self._coordinator(source, local)
 
-    def __init__(self, task: Task, total: int | None, shown: bool) -> None:
-        self.task = task
-        self.best: float | None = None
-        self._seen: set[str] = set()
-        self._bar = tqdm(total=total, unit="trial", desc="sweep", disable=not shown)
+                def note() -> None:
+                    for result in coordinator.fresh():
+                        self.results[result.name] = result
+                        tables.add(result)
+                        progress.finished(result)
+                        tables.write_soon()
 
-    def __enter__(self) -> "Progress":
-        return self
+                if trials is not None:
+                    work(OwnChief(coordinator, note), trials)
+                else:
+                    self._serve(coordinator, local, note)
+            return self._conclude(tables.write(), source, coordinator)
 
-    def __exit__(self, *_: Any) -> None:
-        self._bar.close()
+    def _check(self, trials: Trials | None, forks: bool) -> None:
+        """Refuses what no trial can do without, unless there is nothing left to run."""
+        left = [cell for cell in self.cells if self._is_open(cell.name)]
+        if forks:
+            check_cells_apart(self.settings, self.task, left, self.results.values())
+        else:
+            setups = trials.setups if trials else None
+            check_cells(self.settings, self.task, left, self.results.values(), setups)
 
-    def catch_up(self, trials: list[pathlib.Path]) -> None:
-        """Shows trials that other processes may have finished."""
-        for trial in trials:
-            if trial.name not in self._seen:
-                self.finished(read_result(trial))
+    def _source(self) -> Source:
+        if self.settings.search == "grid":
+            return GridSource(self.cells)
+        return SearchSource(self.settings, f"val_{self.task.objective}", self.task.direction)
 
-    def finished(self, result: Result) -> None:
-        self._seen.add(result.trial)
-        choose = min if self.task.direction == "min" else max
-        if result.objective is not None:
-            self.best = result.objective if self.best is None else choose(self.best, result.objective)
-        self._bar.set_postfix_str("" if self.best is None else f"best {self.task.objective} {self.best:.4g}")
-        self._bar.update(1)
+    def _coordinator(self, source: Source, local: workers.LocalWorkers | None) -> Coordinator:
+        timeout = self.settings.worker_timeout
+        expel = {"expel": local.expel} if local else {}
+        return Coordinator(source, self.results, fingerprint(self.settings), timeout, **expel)
+
+    def _serve(self, coordinator: Coordinator, local: workers.LocalWorkers | None, note: Any) -> None:
+        def watch() -> None:
+            note()
+            if local:
+                local.check(coordinator.handed_out)
+
+        try:
+            serve(coordinator, local.address if local else workers.chief_address(), watch)
+            note()
+        finally:
+            if local:
+                local.stop()
+
+    def _work_locally(self, name: str, address: str) -> None:
+        _work_for_chief(self.settings, name, address, check=False)
+
+    def _done(self) -> int:
+        return sum(not self._is_open(cell.name) for cell in self.cells) if self.settings.search == "grid" else 0
+
+    def _is_open(self, name: str) -> bool:
+        result = self.results.get(name)
+        return result is None or result.status == "failed"
+
+    def _conclude(self, said: str, source: Source, coordinator: Coordinator) -> str:
+        """Returns the table if nothing lacks; says what does if not."""
+        planned = source.drawn if isinstance(source, SearchSource) else {cell.name: cell for cell in self.cells}
+        failed = [self.results[name] for name in planned if name in self.results and self._is_open(name)]
+        missing = [name for name in planned if name not in self.results]
+        if not failed and not missing:
+            return said
+        reasons = [f"{result.trial}: {result.error}" for result in failed]
+        reasons += [f"{name}: {coordinator.unwritten.get(name, 'not run')}" for name in missing]
+        more = f"; and {len(reasons) - ERRORS_SHOWN} more" if len(reasons) > ERRORS_SHOWN else ""
+        raise IncompleteError(
+            f"{len(failed)} failed, {len(missing)} missing",
+            said,
+            f"{'; '.join(reasons[:ERRORS_SHOWN])}{more}. To try these again: {self._command()}",
+        )
+
+    def _command(self) -> str:
+        return sweep_command(self.task.name, str(self.folder.path / "config.json"))

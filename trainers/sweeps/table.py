@@ -7,6 +7,8 @@ import numbers
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
+from trainers.engine.config import TUNED_WARMUPS
+from trainers.sweeps.cells import PERIOD, method_label
 from trainers.sweeps.results import Grid, Result, place
 
 METHOD, SEED = "warmup", "seed"
@@ -20,16 +22,28 @@ class Cell:
     """The runs that differ in nothing but the seed."""
 
     values: Mapping[Any, float] = dataclasses.field(default_factory=dict)  # of the runs that are done, by seed
-    diverged: int = 0
-    failed: int = 0
+    ends: Mapping[Any, str] = dataclasses.field(default_factory=dict)  # how the others ended, by seed
 
     @property
     def n(self) -> int:
         return len(self.values)
 
     @property
+    def diverged(self) -> int:
+        return self._ended("diverged")
+
+    @property
+    def failed(self) -> int:
+        return self._ended("failed")
+
+    @property
+    def seeds(self) -> frozenset[Any]:
+        """Of all runs, however they ended."""
+        return frozenset([*self.values, *self.ends])
+
+    @property
     def runs(self) -> int:
-        return self.n + self.diverged + self.failed
+        return self.n + len(self.ends)
 
     @property
     def mean(self) -> float | None:
@@ -41,14 +55,21 @@ class Cell:
         return None if self.n < 2 else deviation(self.values.values())
 
     def plus(self, result: Result) -> "Cell":
+        seed = result.values[SEED]
         if result.objective is not None:
-            return dataclasses.replace(self, values={**self.values, result.values[SEED]: result.objective})
-        return dataclasses.replace(self, **{result.status: getattr(self, result.status) + 1})
+            return dataclasses.replace(self, values={**self.values, seed: result.objective})
+        return dataclasses.replace(self, ends={**self.ends, seed: result.status})
+
+    def _ended(self, status: str) -> int:
+        return sum(each == status for each in self.ends.values())
 
 
 @dataclasses.dataclass(frozen=True)
 class Table:
-    """Cells by row and warmup. A row is the values of `row_names`: all hyperparameters but warmup and seed."""
+    """Cells by row and method. A row is the values of `row_names`: all hyperparameters but the warmup's and the seed.
+
+    `planned` are the seeds that a cell is to have.
+    """
 
     objective: str
     direction: str
@@ -57,18 +78,41 @@ class Table:
     methods: tuple[str, ...]
     seeds: tuple[Any, ...]
     cells: Mapping[tuple[Row, str], Cell]
+    planned: Mapping[tuple[Row, str], frozenset[Any]]
+
+    def missing(self, row: Row, method: str) -> int:
+        """How many planned runs have no result."""
+        return len(self.planned.get((row, method), frozenset()) - self.cell(row, method).seeds)
+
+    def _named(self, row: Row) -> dict[str, Any]:
+        return dict(zip(self.row_names, row, strict=True))
 
     def cell(self, row: Row, method: str) -> Cell:
         return self.cells.get((row, method), Cell())
 
-    def best(self) -> tuple[Row, str] | None:
-        """Where the mean is best, among the cells with the most seeds done: a lucky survivor is not the best."""
-        most = max((cell.n for cell in self.cells.values()), default=0)
-        candidates = {at: cell.mean for at, cell in self.cells.items() if cell.n == most and cell.mean is not None}
+    def best(self, **fixed: Any) -> tuple[Row, str] | None:
+        """Where the mean is best, among the cells with the most seeds done: a lucky survivor is not the best.
+
+        Args:
+            **fixed: Values of names in `row_names`, for the best of the rows with these alone.
+        """
+        cells = self._cells_at(fixed)
+        most = max((cell.n for cell in cells.values()), default=0)
+        candidates = {at: cell.mean for at, cell in cells.items() if cell.n == most and cell.mean is not None}
         if not candidates:
             return None
         sign = 1 if self.direction == "min" else -1
-        return min(candidates, key=lambda at: (sign * candidates[at], self.rows.index(at[0])))
+        places = {at: (self.rows.index(at[0]), self.methods.index(at[1])) for at in candidates}
+        return min(candidates, key=lambda at: (sign * candidates[at], places[at]))
+
+    def better_with_fewer_seeds(self, best: Cell, **fixed: Any) -> int:
+        """How many cells look better than the best one only because they have fewer seeds, all of them done."""
+        sign = 1 if self.direction == "min" else -1
+        whole = [cell for cell in self._cells_at(fixed).values() if cell.n < best.n and not cell.ends]
+        return sum(sign * cell.mean < sign * (best.mean or 0.0) for cell in whole if cell.mean is not None)
+
+    def _cells_at(self, fixed: Mapping[str, Any]) -> dict[tuple[Row, str], Cell]:
+        return {at: cell for at, cell in self.cells.items() if self._named(at[0]).items() >= fixed.items()}
 
 
 def tabulate(results: Iterable[Result], objective: str, direction: str, grid: Grid | None = None) -> Table:
@@ -83,22 +127,26 @@ def tabulate(results: Iterable[Result], objective: str, direction: str, grid: Gr
     """
     if direction not in DIRECTIONS:
         raise ValueError(f"`direction` must be one of {', '.join(DIRECTIONS)}. Received: direction={direction!r}")
-    runs, grid = list(results), grid or {}
+    runs, listed = list(results), grid or {}
     _check_runs(runs)
-    names = list(dict.fromkeys(name for values in [grid, *(run.values for run in runs)] for name in values))
-    row_names = tuple(name for name in names if name not in (METHOD, SEED))
+    names = list(dict.fromkeys(name for values in [listed, *(run.values for run in runs)] for name in values))
+    row_names = tuple(name for name in names if name not in (METHOD, SEED, PERIOD))
     cells: dict[tuple[Row, str], Cell] = {}
     for run in sorted(runs, key=lambda run: place(run.values[SEED])):
-        at = (tuple(run.values.get(name) for name in row_names), run.values[METHOD])
+        at = (tuple(run.values.get(name) for name in row_names), method_label(run.values))
         cells[at] = cells.get(at, Cell()).plus(run)
+    planned_rows, planned_methods = _planned_rows(row_names, listed), _planned_methods(listed)
+    seeds = _ordered([*listed.get(SEED, ()), *(run.values[SEED] for run in runs)], ())
+    planned = list(itertools.product(planned_rows, planned_methods)) if grid else list(cells)
     return Table(
         objective,
         direction,
         row_names,
-        rows=_rows(row_names, [row for row, _ in cells], grid),
-        methods=_ordered([*grid.get(METHOD, ()), *(method for _, method in cells)], grid.get(METHOD, ())),
-        seeds=_ordered([*grid.get(SEED, ()), *(run.values[SEED] for run in runs)], ()),
+        rows=_rows(row_names, [*planned_rows, *(row for row, _ in cells)], listed),
+        methods=_methods([*planned_methods, *(method for _, method in cells)], runs, planned_methods),
+        seeds=seeds,
         cells=cells,
+        planned=dict.fromkeys(planned, frozenset(listed.get(SEED, seeds))),
     )
 
 
@@ -125,13 +173,30 @@ def _check_runs(runs: Sequence[Result]) -> None:
         seen.add(point)
 
 
-def _rows(names: Sequence[str], present: Iterable[Row], grid: Grid) -> tuple[Row, ...]:
-    """The rows of the grid and of the runs, in ascending order."""
-    planned = itertools.product(*(grid[name] for name in names)) if all(name in grid for name in names) else ()
+def _planned_rows(names: Sequence[str], grid: Grid) -> list[Row]:
+    return list(itertools.product(*(grid[name] for name in names))) if all(name in grid for name in names) else []
+
+
+def _planned_methods(grid: Grid) -> list[str]:
+    """The columns of a grid: its warmups, the tuned ones with each of their periods."""
+    return [
+        method_label({METHOD: warmup, PERIOD: period})
+        for warmup in grid.get(METHOD, ())
+        for period in (grid.get(PERIOD, ()) if warmup in TUNED_WARMUPS else (None,))
+    ]
+
+
+def _methods(labels: Iterable[str], runs: Sequence[Result], planned: Sequence[str]) -> tuple[str, ...]:
+    """As they are planned; those that are not after these, by their names and periods."""
+    keys = {method_label(run.values): (run.values[METHOD], run.values.get(PERIOD) or 0) for run in runs}
+    return tuple(sorted(dict.fromkeys(labels), key=lambda label: (place(label, planned)[:2], keys.get(label, ("", 0)))))
+
+
+def _rows(names: Sequence[str], rows: Iterable[Row], grid: Grid) -> tuple[Row, ...]:
+    """Rows in ascending order."""
     # Names keep the order of the grid; numbers ascend.
     listed = [[value for value in grid.get(name, ()) if not isinstance(value, numbers.Real)] for name in names]
-    rows = dict.fromkeys([*planned, *present])
-    return tuple(sorted(rows, key=lambda row: [place(*pair) for pair in zip(row, listed, strict=True)]))
+    return tuple(sorted(dict.fromkeys(rows), key=lambda row: [place(*pair) for pair in zip(row, listed, strict=True)]))
 
 
 def _ordered(values: Iterable[Any], listed: Sequence[Any]) -> tuple[Any, ...]:

@@ -1,28 +1,28 @@
-"""A sweep by several processes: keras-tuner's chief, which hands out trials, and workers, which run them.
+"""Roles of a sweep by several processes: keras-tuner's chief, which hands out trials, and workers, which run them.
 
 On several machines the user starts them, with keras-tuner's own variables KERASTUNER_TUNER_ID, KERASTUNER_ORACLE_IP and
 KERASTUNER_ORACLE_PORT. On one, the sweep itself is the chief and starts its workers; it listens on loopback alone.
 """
 
+import multiprocessing
 import os
+import pathlib
+import signal
 import socket
 import time
 from collections.abc import Callable
-from concurrent import futures
 from typing import Any
 
-import grpc
-import keras_tuner
-from keras_tuner.src import protos
-from keras_tuner.src.distribute import oracle_chief
-
-from trainers.engine.config import ConfigError
+from trainers.engine.flags import ConfigError, require
 from trainers.engine.processes import POLL_SECONDS, fork
 from trainers.engine.signals import StopRequested
+from trainers.sweeps.coordinator import SEPARATOR
 
 LOOPBACK, CHIEF = "127.0.0.1", "chief"
 TUNER_ID, ADDRESS, PORT = "KERASTUNER_TUNER_ID", "KERASTUNER_ORACLE_IP", "KERASTUNER_ORACLE_PORT"
-RESTARTS = 3  # of workers, without a trial finished in between
+GPUS, DEVICES = "CUDA_VISIBLE_DEVICES", pathlib.Path("/dev")
+RESTARTS = 3  # of workers that had not been given a run
+SAVING_SECONDS = 120.0  # for a worker to save its run when it is stopped
 
 
 def role() -> str | None:
@@ -33,53 +33,52 @@ def role() -> str | None:
         return None
     if len(given) < len(names):
         raise ConfigError(f"A chief and its workers need {', '.join(names)}. Received: only {', '.join(given)}")
-    return CHIEF if CHIEF in os.environ[TUNER_ID] else os.environ[TUNER_ID]
+    name = os.environ[TUNER_ID]
+    require(SEPARATOR not in name, f"{TUNER_ID} must be a name without {SEPARATOR}", name)
+    return CHIEF if CHIEF in name else name
 
 
-def serve(oracle: keras_tuner.Oracle, address: str, watch: Callable[[], None] = lambda: None) -> None:
-    """Hands out trials until all workers have been told that there are no more; calls `watch` again and again.
-
-    keras-tuner's own loop looks every 20 seconds whether it is over.
-    """
-    server = grpc.server(futures.ThreadPoolExecutor(max_workers=1))  # an oracle does one thing at a time
-    servicer = oracle_chief.OracleServicer(oracle)
-    protos.get_service_grpc().add_OracleServicer_to_server(servicer, server)
-    try:
-        server.add_insecure_port(address)
-    except RuntimeError as error:
-        raise ConfigError(f"The chief must be able to listen on its address. Received: {address}") from error
-    server.start()
-    while not (servicer.stop_triggered and oracle_chief.exit_chief(oracle)):
-        time.sleep(POLL_SECONDS)
-        watch()
-    server.stop(grace=1).wait()
+def chief_address() -> str:
+    return f"{os.environ[ADDRESS]}:{os.environ[PORT]}"
 
 
 class LocalWorkers:
-    """Processes on this machine that run `work`; one that dies is started again.
+    """Processes on this machine that work; one that dies is started again.
 
     They are forked from a process that does nothing else: neither TensorFlow nor gRPC may be at work in one that forks,
     and what it has imported need not be imported again.
 
     Args:
         count: How many.
-        work: What each of them does.
-        finished: Tells how many trials are finished.
+        work: What each of them does, given its name and the address of the chief.
     """
 
-    def __init__(self, count: int, work: Callable[[], Any], finished: Callable[[], int]) -> None:
+    def __init__(self, count: int, work: Callable[[str, str], Any]) -> None:
         self.address = f"{LOOPBACK}:{_free_port()}"
-        self._count, self._work, self._finished = count, work, finished
+        self._names, self._work = [f"worker{number}" for number in range(count)], work
+        shared = multiprocessing.get_context("fork")
+        self._pids = shared.Array("i", count)
+        self._handed_out = shared.Value("i", 0)
         self._supervisor = fork(self._supervise)
 
-    def check(self) -> None:
-        """Raises an error if they have been given up."""
+    def check(self, handed_out: int) -> None:
+        """Raises an error if they have been given up. To be told how many runs they have been given."""
+        self._handed_out.value = handed_out
         if self._supervisor.exitcode:
-            raise RuntimeError(f"workers ended {RESTARTS} times in a row without finishing a trial")
+            raise RuntimeError(f"workers ended {RESTARTS} times in a row before they were given a trial")
+
+    def expel(self, name: str) -> bool:
+        """Kills a worker that does nothing any more; another takes its place. False if it is none of these."""
+        if name not in self._names:
+            return False
+        os.kill(self._pids[self._names.index(name)], signal.SIGKILL)
+        return True
 
     def stop(self) -> None:
         """Ends them, each with its run saved, and waits for that."""
         self._supervisor.terminate()
+        self._supervisor.join(SAVING_SECONDS + 1)
+        self._supervisor.kill()
         self._supervisor.join()
 
     def _supervise(self) -> None:
@@ -89,33 +88,42 @@ class LocalWorkers:
         except StopRequested:
             for worker in workers.values():
                 worker.terminate()
+            deadline = time.monotonic() + SAVING_SECONDS
             for worker in workers.values():
-                worker.join()
+                worker.join(max(0.0, deadline - time.monotonic()))
+                worker.kill()  # one that was stopped does not even hear that it is to end
             raise
 
     def _keep_running(self, workers: dict[str, Any]) -> None:
         """Starts the workers, by their names, and keeps them running until all are done."""
-        for name in (f"worker{number}" for number in range(self._count)):
+        for name in self._names:
             workers[name] = fork(self._run, name)
-        restarts, seen = 0, self._finished()
+        restarts, seen = 0, 0
         while any(worker.exitcode != 0 for worker in workers.values()):
             time.sleep(POLL_SECONDS)
-            finished = self._finished()
-            restarts, seen = (0 if finished > seen else restarts), finished
+            restarts, seen = (0 if self._handed_out.value > seen else restarts), self._handed_out.value
             for name in [name for name, worker in workers.items() if worker.exitcode]:
                 restarts += 1
-                if restarts > RESTARTS:
+                if restarts > RESTARTS * len(workers):
                     os._exit(1)
                 workers[name] = fork(self._run, name)
 
     def _run(self, name: str) -> None:
-        host, port = self.address.split(":")
-        # Each its share of the cores: more threads than cores only get in each other's way.
-        threads = str(max(1, (os.cpu_count() or 1) // self._count))
-        for variable in ("TF_NUM_INTRAOP_THREADS", "TF_NUM_INTEROP_THREADS"):
-            os.environ.setdefault(variable, threads)
-        os.environ |= {TUNER_ID: name, ADDRESS: host, PORT: port}
-        self._work()
+        number = self._names.index(name)
+        self._pids[number] = os.getpid()
+        gpus = visible_gpus()
+        if gpus:  # TensorFlow, which is not at work yet, takes what this names
+            os.environ[GPUS] = ",".join(gpus[number :: len(self._names)] or [gpus[number % len(gpus)]])
+        self._work(name, self.address)
+
+
+def visible_gpus() -> list[str]:
+    """The GPUs that this process may use, by what CUDA calls them, without asking CUDA."""
+    named = os.environ.get(GPUS)
+    if named is not None:
+        return [gpu for gpu in named.split(",") if gpu.strip()]
+    found = [path.name.removeprefix("nvidia") for path in DEVICES.glob("nvidia[0-9]*")]
+    return sorted(found, key=int)
 
 
 def _free_port() -> int:

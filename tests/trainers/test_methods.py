@@ -1,0 +1,103 @@
+"""Methods of runs and sweeps that are no plain function of t: the dynamic warmup, GI-Adam, StableAdamW."""
+
+import json
+
+import pytest
+
+from tests.tfwarmup.helpers import BACKEND
+from trainers import sweeps
+from trainers.engine.description import opening
+from trainers.engine.flags import ConfigError, make_config
+from trainers.figures import look
+from trainers.sweeps.cells import RIVALS
+from trainers.sweeps.reuse import is_reusable
+from trainers.sweeps.space import sweep_config_class, trial_config
+from trainers.tasks.images.config import ImageConfig
+
+pytestmark = pytest.mark.skipif(BACKEND != "tensorflow", reason="runs once")
+METHODS = ("dynamic", *RIVALS)
+
+
+def run_config(**flags):
+    return make_config(ImageConfig, {"output_dir": "unused", **flags})
+
+
+@pytest.mark.parametrize("method", METHODS)
+def test_a_method_of_a_sweep_is_flags_of_a_run_with_a_setup_of_its_own(method):
+    settings = make_config(sweep_config_class("image_classification"), {"output_dir": "unused", "warmups": [method]})
+    config = trial_config(settings, {"warmup": method, "learning_rate": 1e-3, "beta_2": 0.99, "seed": 1}, "unused")
+    assert config.warmup == ("dynamic" if method == "dynamic" else "none")
+    assert [name for name in RIVALS.values() if getattr(config, name)] == [
+        RIVALS[name] for name in RIVALS if name == method
+    ]
+    assert not is_reusable(config)
+    assert is_reusable(run_config(warmup="root"))
+
+
+def test_every_rival_has_a_look():
+    assert set(look.RIVALS) == set(RIVALS)
+    styles = [look.style_of(name) for name in (*look.STYLES, *look.RIVALS)]
+    assert len({(style.colour, style.dash) for style in styles}) == len(styles)
+
+
+@pytest.mark.parametrize(
+    ("flags", "message"),
+    [
+        (
+            {"optimizer": "keras_adam", "warmup": "dynamic"},
+            "--warmup=dynamic is for --optimizer=adam, not for keras_adam",
+        ),
+        ({"optimizer": "keras_adam", "gradient_init": True}, "--gradient_init is for --optimizer=adam and radam"),
+        ({"optimizer": "keras_sgd", "clip_update_rms": True}, "--clip_update_rms is for --optimizer=adam and radam"),
+    ],
+)
+def test_optimizers_of_keras_take_none_of_them(flags, message):
+    with pytest.raises(ConfigError, match=message):
+        run_config(**flags)
+
+
+def test_a_sweep_runs_them_and_its_records_tell_the_factor(tmp_path):
+    table = sweeps.run(
+        "image_classification",
+        output_dir=tmp_path,
+        learning_rates=[1e-2],
+        beta_2s=[0.9],
+        warmups=["untuned_linear", *METHODS],
+        seeds=[1],
+        steps=6,
+        log_every=3,
+        checkpoint_every=0,
+        threads=0,
+    )
+    assert table.status.tolist() == ["done"] * 4
+    assert table.val_loss.nunique() == 4
+    [records] = tmp_path.glob("trials/*dynamic*/metrics.jsonl")
+    factors = [json.loads(line).get("warmup_factor") for line in records.read_text().splitlines()]
+    assert [factor for factor in factors if factor is not None][-1] > 6 / 20  # sooner than the linear one
+
+
+@pytest.mark.parametrize(
+    ("warmup", "period", "effective", "told"),
+    [
+        ("none", None, 0.0, "no warmup"),
+        ("untuned_linear", 4.0, 2.0, "untuned_linear warmup over 4 of 10 updates"),
+        ("untuned_linear", 2000.0, 999.5, "untuned_linear warmup over 2,000 updates, longer than this run"),
+        ("radam", None, 3.0, "radam warmup with an effective period of 3 of 10 updates"),
+        ("dynamic", None, None, "dynamic warmup"),
+    ],
+)
+def test_the_opening_names_the_warmup_and_its_length(warmup, period, effective, told):
+    facts = {
+        "training_examples": 1,
+        "validation_examples": 1,
+        "data_notes": [],
+        "parameters": 1,
+        "to_load": "",
+        "devices": {"replicas": 1, "kind": "CPU", "workers": 1, "intra_op_threads": 1},
+        "total_updates": 10,
+        "steps_per_epoch": 5,
+        "warmup": warmup,
+        "warmup_period": period,
+        "effective_warmup_period": effective,
+    }
+    assert f"constant decay; {told}\n" in opening("images", run_config(warmup=warmup), facts, start=0)

@@ -1,0 +1,292 @@
+"""Sweeps that grow, axes of any kind, and runs that fail: nothing passes for done that is not."""
+
+import csv
+import json
+import os
+import pathlib
+import shutil
+
+import pytest
+
+from tests.trainers.helpers import finish, status, stopped_at_the_first_checkpoint
+from tests.trainers.tiny_sweep import TASK, settings, start, values_of
+from trainers.engine.errors import DataError, IncompleteError
+from trainers.engine.flags import ConfigError, parse_arguments
+from trainers.engine.lock import locked
+from trainers.engine.run import train
+from trainers.sweeps import trial
+from trainers.sweeps.results import read_results
+from trainers.sweeps.space import fingerprint, grid, trial_config
+from trainers.sweeps.sweep import sweep
+
+
+def rows(folder):
+    return list(csv.DictReader((folder / "results.csv").read_text().splitlines()))
+
+
+def count_runs(monkeypatch):
+    """The names of the trials that are run from here on."""
+    ran, run_cell = [], trial.run_cell
+
+    def counting(task, config, *arguments):
+        ran.append(pathlib.Path(config.output_dir).name)
+        return run_cell(task, config, *arguments)
+
+    monkeypatch.setattr(trial, "run_cell", counting)
+    return ran
+
+
+def test_rates_betas_warmups_periods_and_seeds_can_be_added_and_finished_runs_are_kept(tmp_path, monkeypatch):
+    small = {"learning_rates": (1e-2,), "warmups": ("none",), "seeds": (1,)}
+    sweep(settings(tmp_path, **small))
+    first = values_of(tmp_path)
+    ran = count_runs(monkeypatch)
+    for more, count in (
+        ({"seeds": ("1-3",)}, 2),
+        ({"learning_rates": (1e-2, 1e-3)}, 1),
+        ({"beta_2s": (0.99, 0.9)}, 1),
+        ({"warmups": ("none", "linear"), "warmup_periods": (3, 10)}, 2),
+        ({"sweep": ("weight_decay=0,0.1",)}, 1),
+    ):
+        before = len(ran)
+        sweep(settings(tmp_path, **{**small, **more}))
+        assert len(ran) - before == count, more
+    assert len(set(ran)) == len(ran) == 7
+    assert len(rows(tmp_path)) == 8
+    assert values_of(tmp_path).items() >= first.items()
+    assert status(tmp_path) == "done\n"
+
+
+def test_seeds_are_ranges_and_numbers_on_the_command_line():
+    config = parse_arguments(type(settings("-")), ["--output_dir=-", "--seeds=1-3,7", "--sweep=width=4,8"])
+    assert config.seeds == (1, 2, 3, 7)
+    assert config.axes == {"width": (4, 8)}
+
+
+def test_any_flag_can_be_an_axis_and_its_runs_are_those_of_the_flag(tmp_path):
+    axes = ("width=4,16", "weight_decay=0,0.1")
+    options = {"learning_rates": (1e-2,), "warmups": ("radam",), "seeds": (1,), "save_models": True, "sweep": axes}
+    said = sweep(settings(tmp_path / "sweep", **options))
+    assert said.splitlines()[2].split() == ["learning_rate", "beta_2", "width", "weight_decay", "radam"]
+    assert len(rows(tmp_path / "sweep")) == 4
+    cell = grid(settings(tmp_path / "sweep", **options))[-1]
+    assert cell.name == "rate-0.01_beta-0.9_radam_seed-1_weight_decay-0.1"  # 16 is what the width is without the axis
+    config = trial_config(settings("-", **options), cell.values, str(tmp_path / "alone"))
+    assert (config.width, config.weight_decay) == (16, 0.1)
+    results = train(TASK, config)
+    stored = json.loads((tmp_path / "sweep/trials" / cell.name / "result.json").read_text())
+    assert stored["metrics"] == {name: value for name, value in results.items() if isinstance(value, float)}
+
+
+def test_a_tuned_warmup_is_a_method_for_each_of_its_periods(tmp_path):
+    warmups = {"warmups": ("none", "linear", "untuned_linear"), "warmup_periods": (3, 10)}
+    said = sweep(settings(tmp_path, **warmups))
+    headings = ["learning_rate", "beta_2", "none", "linear", "3", "linear", "10", "untuned_linear"]
+    assert said.splitlines()[2].split() == headings
+    periods = {(row["warmup"], row["warmup_period"]) for row in rows(tmp_path)}
+    assert periods == {("none", ""), ("linear", "3.0"), ("linear", "10.0"), ("untuned_linear", "")}
+    folder = next((tmp_path / "trials").glob("*_linear_seed-1_warmup_period-10.0"))
+    assert json.loads((folder / "config.json").read_text())["config"]["warmup_period"] == 10.0
+
+
+def test_a_trial_that_fails_makes_the_sweep_incomplete_and_is_tried_again(tmp_path, monkeypatch):
+    options = {"learning_rates": (1e-2,), "warmups": ("none",), "sweep": ("all_bad=false,true",)}
+    with pytest.raises(IncompleteError, match="^2 failed, 0 missing$") as caught:
+        sweep(settings(tmp_path, **options, broken_seed=2))
+    assert status(tmp_path) == "incomplete: 2 failed, 0 missing\n"
+    assert "RuntimeError: no such luck" in caught.value.advice
+    assert f"--config={tmp_path}/config.json" in caught.value.advice
+    ended = {(row["all_bad"], row["seed"]): row["status"] for row in rows(tmp_path)}
+    assert ended == {(bad, "2"): "failed" for bad in ("False", "True")} | {
+        ("False", "1"): "done",
+        ("True", "1"): "diverged",
+    }
+    ran = count_runs(monkeypatch)
+    said = sweep(settings(tmp_path, **options))
+    assert len(ran) == 2
+    assert status(tmp_path) == "done\n"
+    assert "none: 4 runs planned, 2 diverged." in said
+
+
+@pytest.mark.parametrize(
+    ("options", "error", "message"),
+    [
+        ({"data": "/nowhere"}, DataError, "--data must be a folder. Received: /nowhere"),
+        ({"batch_size": 1000}, ConfigError, "--batch_size must not exceed what there is to train on, 200 examples"),
+        ({"sweep": ("batch_size=40,1000",)}, ConfigError, "--batch_size must not exceed"),
+        ({"beta_2s": (0.9, 0.5)}, ConfigError, "beta_2"),
+        ({"init_from": "/nowhere"}, ConfigError, "--init_from must be a .keras file .* Received: '/nowhere'"),
+        ({"sweep": ("logical_devices=1,3",)}, ConfigError, "--logical_devices must be set before .* Received: 3"),
+    ],
+)
+def test_what_no_trial_can_do_without_is_found_before_the_first(options, error, message, tmp_path):
+    with pytest.raises(error, match=message):
+        sweep(settings(tmp_path / "run", **options))
+    assert not (tmp_path / "run").exists()
+
+
+def test_a_result_that_cannot_be_written_is_missing_and_not_done(tmp_path, monkeypatch):
+    link, failures = os.link, []
+
+    def failing(source, target):
+        if "rate-0.01_beta-0.9_radam_seed-1" in str(target) and not failures:
+            failures.append(target)
+            raise OSError(28, "No space left on device")
+        link(source, target)
+
+    monkeypatch.setattr(trial.os, "link", failing)
+    with pytest.raises(IncompleteError, match="^0 failed, 1 missing$") as caught:
+        sweep(settings(tmp_path))
+    assert "No space left on device" in caught.value.advice
+    assert len(rows(tmp_path)) == 7
+    sweep(settings(tmp_path))
+    assert len(rows(tmp_path)) == 8
+
+
+ONE = {"learning_rates": (1e-2,), "warmups": ("none",), "seeds": (1,)}
+
+
+@pytest.fixture(scope="module")
+def one_run(tmp_path_factory):
+    """A sweep of one run, and the folder of its data."""
+    folder, data = tmp_path_factory.mktemp("one"), tmp_path_factory.mktemp("data")
+    sweep(settings(folder, **ONE, data=str(data)))
+    return folder, data
+
+
+@pytest.mark.parametrize("content", [b"", b'{"trial": ', b"[]", b"{}", b'{"no": 1}', b"\xff", b"1"])
+def test_a_damaged_result_is_named_and_nothing_is_changed(content, one_run):
+    folder, data = one_run
+    [path] = (folder / "trials").glob("*/result.json")
+    whole, table = path.read_bytes(), (folder / "results.csv").read_text()
+    path.write_bytes(content)
+    try:
+        with pytest.raises(DataError, match=f"must be what a sweep has written: .* Received: {path} "):
+            sweep(settings(folder, **ONE, data=str(data)))
+    finally:
+        path.write_bytes(whole)
+    assert (folder / "results.csv").read_text() == table
+
+
+def test_a_sweep_does_not_grow_with_other_data(one_run):
+    folder, data = one_run
+    (data / "rows").write_text("120")
+    more = {**ONE, "seeds": (1, 2), "data": str(data)}
+    try:
+        with pytest.raises(ConfigError, match="must be new or hold runs with the same data. .* had other data than"):
+            sweep(settings(folder, **more))
+        sweep(settings(folder, **{**more, "seeds": (1,)}))  # nothing is left to run
+    finally:
+        (data / "rows").unlink()
+    assert len(rows(folder)) == 1
+
+
+def test_a_worker_with_other_places_of_data_is_a_foreign_one():
+    assert fingerprint(settings("-")) == fingerprint(settings("elsewhere", seeds=(7,)))
+    assert fingerprint(settings("-")) != fingerprint(settings("-", data="/elsewhere"))
+
+
+def test_the_tables_are_there_after_the_first_trial(tmp_path, monkeypatch):
+    run_cell, seen = trial.run_cell, []
+
+    def looking(*arguments):
+        seen.append(len(rows(tmp_path)) if (tmp_path / "results.csv").exists() else 0)
+        return run_cell(*arguments)
+
+    monkeypatch.setattr(trial, "run_cell", looking)
+    sweep(settings(tmp_path, learning_rates=(1e-2,), warmups=("none",)))
+    assert seen == [0, 1]
+
+
+def test_a_second_start_on_a_folder_is_refused(tmp_path):
+    with locked(tmp_path), pytest.raises(ConfigError, match="must not be in use by another process"):
+        sweep(settings(tmp_path))
+    assert [path.name for path in tmp_path.iterdir()] == [".lock"]
+
+
+def test_a_folder_of_an_older_version_is_read_and_continued(tmp_path, monkeypatch):
+    """Its config lacks flags of today and has others, its results have no environment, and there is `tuner/`."""
+    small = {"learning_rates": (1e-2,), "seeds": (1,)}
+    sweep(settings(tmp_path, **small))
+    document = json.loads((tmp_path / "config.json").read_text())
+    for name in ("sweep", "warmup_periods", "worker_timeout"):
+        del document["config"][name]
+    document["config"]["retry_failed"] = False
+    (tmp_path / "config.json").write_text(json.dumps(document))
+    for path in (tmp_path / "trials").glob("*/result.json"):
+        result = json.loads(path.read_text())
+        del result["environment"]
+        path.write_text(json.dumps(result))
+    (tmp_path / "tuner/chief").mkdir(parents=True)
+    ran = count_runs(monkeypatch)
+    said = sweep(settings(tmp_path, **{**small, "seeds": (1, 2)}))
+    assert len(ran) == 2
+    assert f"Runs differ in threads: not recorded (2 runs), {os.cpu_count()} (2 runs)." in said
+
+
+def test_the_seconds_of_a_resumed_trial_are_those_of_all_its_processes(tmp_path, monkeypatch):
+    options = {"learning_rates": (1e-2,), "warmups": ("none",), "seeds": (1,)}
+    with stopped_at_the_first_checkpoint():
+        sweep(settings(tmp_path, **options))
+    header = trial.Checkpoints.newest_header
+    monkeypatch.setattr(trial.Checkpoints, "newest_header", lambda self: header(self) | {"seconds": 1000.0})
+    sweep(settings(tmp_path, **options))
+    assert 1000 < read_results(tmp_path)[0].seconds < 1100
+
+
+@pytest.mark.slow
+def test_a_trial_that_ends_its_process_is_recorded_as_failed_and_the_others_go_on(tmp_path):
+    options = {"learning_rates": (1e-2,), "warmups": ("none",), "seeds": (1, 2, 3), "workers": 2}
+    said, errors = finish(start(tmp_path, deadly_seed=2, **options), code=4)
+    assert status(tmp_path) == "incomplete: 1 failed, 0 missing\n"
+    assert "incomplete: 1 failed, 0 missing. " in errors
+    assert "ended its process 3 times. To try these again: python -m trainers.sweep" in errors
+    assert "0.01" in said or "1e-2" in said
+    assert {row["seed"]: row["status"] for row in rows(tmp_path)} == {"1": "done", "2": "failed", "3": "done"}
+    finish(start(tmp_path, **options))
+    assert {row["status"] for row in rows(tmp_path)} == {"done"}
+
+
+@pytest.fixture(scope="module")
+def kept(tmp_path_factory):
+    """What is kept of a sweep with one seed; and the folder of one with two."""
+    folder = tmp_path_factory.mktemp("kept")
+    sweep(settings(folder / "whole"))
+    sweep(settings(folder / "first", seeds=(1,)))
+    (folder / "known").mkdir()
+    for name in ("config.json", "results.csv"):
+        shutil.copy(folder / "first" / name, folder / "known")
+    return folder
+
+
+def test_a_sweep_goes_on_from_what_is_kept_of_an_earlier_one(kept, tmp_path, monkeypatch):
+    ran = count_runs(monkeypatch)
+    options = {"known_results": str(kept / "known")}
+    sweep(settings(tmp_path, **options))
+    assert len(ran) == 4
+    assert all("seed-2" in name for name in ran)
+    seconds = {"seconds": None}
+    assert [row | seconds for row in rows(tmp_path)] == [row | seconds for row in rows(kept / "whole")]
+    sweep(settings(tmp_path))  # they are its own from then on
+    assert len(ran) == 4
+
+
+@pytest.mark.parametrize(
+    ("options", "damage", "message"),
+    [
+        ({"width": 4}, None, r"must be runs of the same configuration\. Received: width=4, and .*/known has 16"),
+        ({}, "", r"must be the kept files of a sweep\. Received: .*/known \(not the results.csv of a sweep"),
+        (
+            {"known_results": "/nowhere"},
+            None,
+            "must be a folder with config.json and results.csv. Received: '/nowhere'",
+        ),
+    ],
+)
+def test_results_of_other_runs_are_refused(kept, tmp_path, options, damage, message):
+    shutil.copytree(kept / "known", tmp_path / "known")
+    if damage is not None:
+        (tmp_path / "known/results.csv").write_text(damage)
+    with pytest.raises(ConfigError, match=message):
+        sweep(settings(tmp_path / "new", **{"known_results": str(tmp_path / "known"), **options}))
+    assert not (tmp_path / "new").exists()

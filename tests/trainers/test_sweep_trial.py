@@ -1,0 +1,61 @@
+"""A trial in its folder: begun, resumed, taken over, and its result written once."""
+
+import json
+
+import pytest
+
+from tests.trainers.coordination import CELLS, ended, in_thread, result_of
+from tests.trainers.helpers import stopped_at_the_first_checkpoint, wait_for
+from tests.trainers.tiny_sweep import settings
+from trainers.engine.lock import InUseError
+from trainers.sweeps import trial
+from trainers.sweeps.results import read_results
+from trainers.sweeps.trial import LostTrialError, Trials
+
+
+def test_a_late_worker_cannot_overwrite_what_another_has_taken_over(tmp_path):
+    """It hangs in the middle of its run, and wakes up when the run has been done by another."""
+    cell, gate = CELLS[0], tmp_path / "gate"
+    late = Trials(settings(tmp_path, waiting_seed=1, gate=str(gate)))
+    thread, errors = in_thread(late.run, cell.name, cell.values)
+    wait_for((tmp_path / "trials" / cell.name / "status").exists)
+    with pytest.raises(InUseError):
+        Trials(settings(tmp_path)).run(cell.name, cell.values)
+    result = Trials(settings(tmp_path)).run(cell.name, cell.values, take_over=True)
+    folder = tmp_path / "trials" / f"{cell.name}@2"
+    before = {path: path.read_bytes() for path in folder.rglob("*") if path.is_file()}
+    gate.touch()
+    assert ended(thread)
+    assert [type(error) for error in errors] == [LostTrialError]
+    assert {path: path.read_bytes() for path in folder.rglob("*") if path.is_file()} == before
+    assert read_results(tmp_path) == [result]
+    assert (result.status, result.name) == ("done", cell.name)
+    assert Trials(settings(tmp_path)).run(cell.name, cell.values) == result
+
+
+def test_a_result_is_written_once(tmp_path, monkeypatch):
+    """A second one, of a worker whose first was thought lost, is not taken."""
+    cell = CELLS[0]
+    first = Trials(settings(tmp_path)).run(cell.name, cell.values)
+    assert trial._write_once(tmp_path / "trials" / cell.name, result_of(cell)) == first
+    assert read_results(tmp_path) == [first]
+    assert not list((tmp_path / "trials" / cell.name).glob(".*.tmp"))
+
+
+def test_a_trial_that_makes_progress_may_be_killed_any_number_of_times(tmp_path):
+    cell, trials = CELLS[0], Trials(settings(tmp_path))
+    folder = tmp_path / "trials" / cell.name
+    with stopped_at_the_first_checkpoint():
+        trials.run(cell.name, cell.values)
+    attempts = folder / trial.ATTEMPTS
+    attempts.write_text(json.dumps({"count": 3, "step": 0}))  # it has come to step 2 since
+    assert trials.run(cell.name, cell.values).status == "done"
+    (folder / "result.json").unlink()
+    attempts.write_text(json.dumps({"count": 3, "step": 6}))
+    failed = trials.run(cell.name, cell.values)
+    assert (failed.status, failed.error) == ("failed", "ended its process 3 times")
+    assert trials.run(cell.name, cell.values).status == "done"  # the next start tries it again
+    for damaged in ("", "[]", '{"count": null, "step": 6}'):
+        (folder / "result.json").unlink()
+        attempts.write_text(damaged)
+        assert trials.run(cell.name, cell.values).status == "done"

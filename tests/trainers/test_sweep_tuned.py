@@ -1,0 +1,114 @@
+"""Tuned against untuned warmup: chosen on some seeds, judged on the others."""
+
+import csv
+import io
+import itertools
+
+import numpy as np
+import pytest
+from scipy import stats
+
+from trainers.sweeps.results import Result
+from trainers.sweeps.summary import summary_markdown, summary_text
+from trainers.sweeps.table import tabulate
+from trainers.sweeps.tuned import duels, duels_csv, outcomes
+
+PERIODS = (10.0, 100.0)
+
+
+def results_of(objective, seeds=4, rates=(1e-3,), periods=PERIODS, rules=("radam",)):
+    """A run for every point; `objective(rate, warmup, period, seed)` is a number, or None for a run that diverged."""
+    methods = [*(("linear", period) for period in periods), *((rule, None) for rule in rules)]
+    results = []
+    for rate, (warmup, period), seed in itertools.product(rates, methods, range(seeds)):
+        values = {"learning_rate": rate, "beta_2": 0.999, "warmup": warmup, "seed": seed}
+        values |= {} if period is None else {"warmup_period": period}
+        value = objective(rate, warmup, period, seed)
+        results.append(Result.measured(str(len(results)), values, float("nan") if value is None else value, {}, 1.0))
+    return results
+
+
+def duels_of(results, direction="min"):
+    return duels(tabulate(results, "val_error", direction), results)
+
+
+def test_the_period_is_chosen_on_one_half_of_the_seeds_and_judged_on_the_other():
+    """By hand: seeds 0 and 2 choose 10, seeds 1 and 3 choose 100; each is judged where it was not chosen."""
+    tuned = {10.0: [1.0, 5.0, 1.0, 6.0], 100.0: [4.0, 2.0, 3.0, 2.0]}
+    untuned = [2.0, 2.5, 2.0, 2.5]
+    results = results_of(lambda rate, warmup, period, seed: tuned[period][seed] if period else untuned[seed])
+    (duel,) = duels_of(results)
+    assert duel.periods == (10.0, 100.0)
+    assert dict(duel.tuned) == {0: 4.0, 1: 5.0, 2: 3.0, 3: 6.0}
+    assert (duel.tuned_runs, duel.untuned_runs) == (8, 4)
+    differences = [2.0, 2.5, 1.0, 3.5]
+    assert duel.difference.mean == pytest.approx(np.mean(differences), rel=1e-15)
+    low, high = stats.t.interval(0.95, 3, np.mean(differences), stats.sem(differences))
+    assert duel.difference.interval(0.95) == pytest.approx((low, high), rel=1e-12)
+
+
+def test_direction_turns_the_choice():
+    results = results_of(lambda rate, warmup, period, seed: (period or 50.0) + seed)
+    assert duels_of(results, "min")[0].periods == (10.0, 10.0)
+    assert duels_of(results, "max")[0].periods == (100.0, 100.0)
+
+
+def test_the_luck_of_the_best_of_many_periods_does_not_count():
+    """Twenty periods that differ by nothing but noise: their best on all seeds would look better than the rule."""
+    rng, lucky, fair = np.random.default_rng(0), [], []
+    for _ in range(40):
+        results = results_of(lambda *_: rng.normal(), seeds=6, periods=tuple(range(1, 21)))
+        table = tabulate(results, "val_error", "min")
+        row = table.rows[0]
+        best = min(table.cell(row, f"linear {period}").mean for period in range(1, 21))
+        lucky.append(best - table.cell(row, "radam").mean)
+        fair.append(duels_of(results)[0].difference.mean)
+    assert stats.ttest_1samp(lucky, 0).pvalue < 1e-6
+    assert stats.ttest_1samp(fair, 0).pvalue > 0.01
+
+
+def test_a_planted_gain_is_found_and_so_is_what_it_cost():
+    rng = np.random.default_rng(1)
+    results = results_of(lambda rate, warmup, period, seed: (9.0 if period == 10 else 10.0) + rng.normal(0, 0.05), 6)
+    table = tabulate(results, "val_error", "min")
+    (outcome,) = outcomes(duels_of(results))
+    assert outcome.difference.interval()[1] < -0.8
+    assert (outcome.tuned_runs, outcome.untuned_runs) == (12, 6)
+    said = summary_text(table, "Sweep", results)
+    assert "linear with the best period - radam: -" in said
+    assert said.strip().endswith("the tuned one is better. The tuning took 12 runs, radam 6.")
+    page = summary_markdown(table, "Sweep", results)
+    assert page.rindex("## Tuned against untuned") > page.rindex("## The methods compared")
+
+
+def test_a_period_that_diverges_is_not_chosen():
+    values = {10.0: 1.0, 100.0: 2.0, None: 3.0}
+    results = results_of(lambda rate, warmup, period, seed: None if (period, seed) == (10.0, 0) else values[period])
+    (duel,) = duels_of(results)
+    assert duel.periods == (100.0, 10.0)
+    assert dict(duel.tuned) == {
+        1: 2.0,
+        2: 1.0,
+        3: 2.0,
+    }  # where the one that was chosen diverged, there is no difference
+
+
+def test_there_is_nothing_to_say_without_a_choice_a_rule_or_a_second_seed():
+    plain = {"objective": lambda *_: 1.0}
+    assert duels_of(results_of(**plain, periods=(10.0,))) == []
+    assert duels_of(results_of(**plain, rules=("none",))) == []
+    assert duels_of(results_of(**plain, seeds=1)) == []
+
+
+def test_the_file_has_a_row_for_each_cell_and_the_outcome_is_over_all():
+    shift = {1e-3: 1.0, 1e-2: 3.0}
+    results = results_of(
+        lambda rate, w, period, seed: shift[rate] * bool(period) + seed * 0.1 * bool(period), rates=shift
+    )
+    table = tabulate(results, "val_error", "min")
+    found = duels(table, results)
+    rows = list(csv.DictReader(io.StringIO(duels_csv(table, found))))
+    assert [row["learning_rate"] for row in rows] == ["0.001", "0.01"]
+    assert [float(row["difference"]) for row in rows] == pytest.approx([1.15, 3.15])
+    (outcome,) = outcomes(found)
+    assert (outcome.difference.mean, outcome.difference.cells) == (pytest.approx(2.15), 2)

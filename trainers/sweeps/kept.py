@@ -1,0 +1,69 @@
+"""A sweep without its trials: config.json, results.csv, and environments.json, what its runs were made with."""
+
+import dataclasses
+import json
+import pathlib
+from collections.abc import Iterable, Mapping
+from typing import Any
+
+from trainers.engine.files import UnreadableError, read_object, read_text
+from trainers.engine.flags import ConfigError, require, stored_config
+from trainers.sweeps.results import Result
+from trainers.sweeps.stored import parse_results
+
+CONFIG, RESULTS, ENVIRONMENTS = "config.json", "results.csv", "environments.json"
+
+
+def environments_json(results: Iterable[Result]) -> str:
+    """What the runs were made with, each environment once, with the names of its runs."""
+    groups: dict[str, list[str]] = {}
+    for result in results:
+        groups.setdefault(json.dumps(result.environment, sort_keys=True), []).append(result.trial)
+    listed = [{"environment": json.loads(text), "trials": sorted(trials)} for text, trials in groups.items()]
+    return json.dumps(sorted(listed, key=lambda each: each["trials"]), indent=1) + "\n"
+
+
+def read_kept(folder: pathlib.Path) -> list[Result]:
+    """The runs that results.csv tells of, in its order; an `UnreadableError` if a file is damaged."""
+    results, _ = parse_results(read_text(folder / RESULTS))
+    made_with = _environments(folder / ENVIRONMENTS)
+    return [dataclasses.replace(result, environment=made_with.get(result.trial, {})) for result in results]
+
+
+def known_results(settings: Any) -> list[Result]:
+    """The runs of `--known_results`, but for those that failed.
+
+    Raises:
+        ConfigError: They are those of another configuration, or cannot be read.
+    """
+    if settings.known_results is None:
+        return []
+    folder = pathlib.Path(settings.known_results)
+    require((folder / RESULTS).is_file(), f"--known_results must be a folder with {CONFIG} and {RESULTS}", str(folder))
+    try:
+        document, results = read_object(folder / CONFIG), read_kept(folder)
+    except UnreadableError as error:
+        raise ConfigError(f"--known_results must be the kept files of a sweep. Received: {folder} ({error})") from error
+    ours = sweep_identity(f"sweep of {settings.task}", settings)
+    theirs = sweep_identity(str(document.get("task")), stored_config(type(settings), document.get("config", {})))
+    check_same(ours, theirs, "--known_results must be runs of the same configuration", folder)
+    return [result for result in results if result.status != "failed"]
+
+
+def sweep_identity(task: str, settings: Any) -> dict[str, Any]:
+    """What the results of a sweep depend on, without where its data are."""
+    return {**settings.identity(), "task": task}
+
+
+def check_same(ours: Mapping[str, Any], theirs: Mapping[str, Any], rule: str, place: pathlib.Path) -> None:
+    """Raises a `ConfigError` if results depend on something that differs."""
+    differing = sorted(name for name in {*ours, *theirs} if ours.get(name) != theirs.get(name))
+    if differing:
+        name = differing[0]
+        raise ConfigError(f"{rule}. Received: {name}={ours.get(name)!r}, and {place} has {theirs.get(name)!r}")
+
+
+def _environments(path: pathlib.Path) -> dict[str, Any]:
+    """By the names of the runs; nothing if that was not kept."""
+    listed = json.loads(read_text(path)) if path.exists() else []
+    return {trial: group["environment"] for group in listed for trial in group["trials"]}

@@ -1,0 +1,114 @@
+"""Finds before the first trial what no trial of a sweep can do without: data, a batch that fits, its optimizers."""
+
+import multiprocessing
+import pathlib
+from collections.abc import Iterable, Mapping
+from typing import Any
+
+from trainers.engine.config import Config
+from trainers.engine.errors import DataError
+from trainers.engine.files import UnreadableError, read_object
+from trainers.engine.flags import ConfigError
+from trainers.engine.initial import model_file
+from trainers.engine.optimizers import bare_optimizer
+from trainers.engine.private import is_at_work
+from trainers.engine.processes import fork
+from trainers.engine.records import CONFIG
+from trainers.engine.setup import Beginning
+from trainers.engine.task import Task
+from trainers.sweeps.cells import FIELDS, PERIOD, Cell
+from trainers.sweeps.results import TRIALS, Result
+from trainers.sweeps.reuse import Setups, is_reusable, without_values
+from trainers.sweeps.space import trial_config
+
+REFUSALS: dict[str, type[Exception]] = {"ConfigError": ConfigError, "DataError": DataError}
+
+
+def check_cells(
+    settings: Any, task: Task, cells: Iterable[Cell], results: Iterable[Result] = (), setups: Setups | None = None
+) -> None:
+    """Raises a `ConfigError` or `DataError` if there are cells of which no run can begin.
+
+    Args:
+        settings: Those of the sweep.
+        task: What it trains.
+        cells: What is to be run.
+        results: What the sweep has, which must have been made with the same data.
+        setups: If given, keeps what is made here, for the first trial.
+    """
+    finished = {_others(settings, result.values): result.trial for result in results if result.status != "failed"}
+    for configs in _alike(settings, cells):
+        first = configs[0]
+        if first.init_from is not None:
+            model_file(first.init_from, "--init_from")
+        beginning = setups(first, task) if setups and is_reusable(first) else Beginning(first, task)
+        setups = None  # only the first trial comes soon
+        for config in configs:
+            bare_optimizer(config, beginning.plan.steps_per_epoch, beginning.plan.total_steps)
+        trial = finished.get(_others(settings, {name: getattr(first, name) for name in settings.axes}))
+        if trial is not None:
+            _check_data(settings, trial, task.fingerprint(beginning.data))
+
+
+def _others(settings: Any, values: Mapping[str, Any]) -> frozenset[tuple[str, Any]]:
+    """Those of a run's hyperparameters that data may depend on, where they are not what the sweep has anyway."""
+    return frozenset(
+        (name, value)
+        for name, value in values.items()
+        if name not in (*FIELDS, PERIOD) and value != getattr(settings, name, None)
+    )
+
+
+def _check_data(settings: Any, trial: str, data: str) -> None:
+    """Raises a `ConfigError` if a trial that is done had other data: a table must not mix them."""
+    path = pathlib.Path(settings.output_dir) / TRIALS / trial / CONFIG
+    try:
+        theirs = read_object(path).get("data", data)
+    except UnreadableError:  # its result is all that is needed of it
+        return
+    if theirs != data:
+        raise ConfigError(
+            "--output_dir must be new or hold runs with the same data. "
+            f"Received: {settings.output_dir}, whose runs had other data than what is given now"
+        )
+
+
+def check_cells_apart(settings: Any, task: Task, cells: Iterable[Cell], results: Iterable[Result] = ()) -> None:
+    """The same in a process of its own: TensorFlow must not be at work in one that forks workers."""
+    if is_at_work():
+        raise ConfigError(
+            "--workers must be 1 in a process in which TensorFlow is at work: it cannot be forked. "
+            f"Received: {settings.workers}"
+        )
+    receiving, sending = multiprocessing.Pipe(duplex=False)
+
+    def check() -> None:
+        try:
+            check_cells(settings, task, cells, results)
+        except (ConfigError, DataError) as error:
+            sending.send((type(error).__name__, str(error)))
+
+    process = fork(check)
+    sending.close()
+    try:
+        kind, message = receiving.recv()
+    except EOFError:  # nothing to say
+        process.join()
+        if process.exitcode:
+            raise RuntimeError("the check of the sweep's first trials ended with an error") from None
+        return
+    process.join()
+    raise REFUSALS.get(kind, ConfigError)(message)
+
+
+def _alike(settings: Any, cells: Iterable[Cell]) -> list[list[Config]]:
+    """The configs of cells, apart from their seeds, in groups that need the same data and batches."""
+    groups: dict[str, list[Config]] = {}
+    seen = set()
+    for cell in cells:
+        config = trial_config(settings, cell.values, "-")
+        point = tuple(sorted((name, value) for name, value in cell.values.items() if name != "seed"))
+        if point not in seen:
+            seen.add(point)
+            groups.setdefault(str(without_values(config)), []).append(config)
+    return list(groups.values())

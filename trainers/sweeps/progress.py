@@ -1,0 +1,41 @@
+"""A line that says how many trials of a sweep are done, the best so far, and the time left."""
+
+from typing import Any
+
+from tqdm import tqdm
+
+from trainers.engine.task import Task
+from trainers.evidence.objectives import objective_named
+from trainers.sweeps.results import Result
+
+
+class Progress:
+    """The line; nothing where it is not to be shown.
+
+    Args:
+        task: What is trained.
+        total: Runs in all, if known.
+        done: Runs that were there before.
+        shown: Whether to show it.
+    """
+
+    def __init__(self, task: Task, total: int | None, done: int, shown: bool) -> None:
+        self.task = task
+        self.best: float | None = None
+        self._told = objective_named(task.name, f"val_{task.objective}", task.direction)
+        self._bar = tqdm(total=total, initial=done, unit="trial", desc="sweep", disable=not shown)
+
+    def __enter__(self) -> "Progress":
+        return self
+
+    def __exit__(self, *_: Any) -> None:
+        self._bar.close()
+
+    def finished(self, result: Result) -> None:
+        choose = min if self.task.direction == "min" else max
+        if result.objective is not None:
+            self.best = result.objective if self.best is None else choose(self.best, result.objective)
+        self._bar.set_postfix_str(
+            "" if self.best is None else f"best {self._told.label} {self._told.shown(self.best):.4g}"
+        )
+        self._bar.update(1)

@@ -1,0 +1,149 @@
+"""Searches for the best cell by keras-tuner's oracles; a cell counts by the mean over its seeds."""
+
+import collections
+import itertools
+import math
+from typing import Any
+
+import keras_tuner
+from keras_tuner.engine.trial import Trial, TrialStatus
+from keras_tuner.oracles import BayesianOptimizationOracle, HyperbandOracle, RandomSearchOracle
+
+from trainers.engine.config import TUNED_WARMUPS
+from trainers.sweeps.cells import PERIOD, Cell
+from trainers.sweeps.coordinator import WAIT
+from trainers.sweeps.results import Result
+from trainers.sweeps.service import unlocked_on_error, without_files
+from trainers.sweeps.space import make_cell
+
+EPOCHS = "tuner/epochs"  # where Hyperband says how long a trial may be
+UNITS = 27  # that Hyperband divides --steps into: three times three times three
+DIGITS = 3  # of a number that was drawn: more only make names long
+DISTANCE = "one_minus_beta_2"
+NO_SEED = 2**31 - 1  # what 0 becomes: keras-tuner takes it for no seed at all
+
+
+class SearchSource:
+    """The runs of a search: for each cell that an oracle draws, one with every seed.
+
+    With the same settings and results it draws the same cells again.
+    """
+
+    def __init__(self, settings: Any, objective: str, direction: str) -> None:
+        self.settings, self.direction = settings, direction
+        self.objective = keras_tuner.Objective(objective, direction)
+        self.oracle = _make_oracle(settings, self.objective)
+        self.total = settings.trials * len(settings.seeds) if settings.search != "hyperband" else None
+        self.drawn: dict[str, Cell] = {}
+        self._waiting: collections.deque[Cell] = collections.deque()
+        self._open: dict[str, tuple[Trial, list[Cell], dict[str, Result | None]]] = {}
+        self._worst: float | None = None
+        self._names = itertools.count()
+
+    def next(self) -> Cell | str | None:
+        if not self._waiting:
+            with unlocked_on_error(self.oracle):
+                trial = self.oracle.create_trial(f"cell{next(self._names)}")
+            if trial.status != TrialStatus.RUNNING:
+                return WAIT if trial.status == TrialStatus.IDLE or self._open else None
+            cells = [self._cell(trial.hyperparameters.values, seed) for seed in self.settings.seeds]
+            self._open[trial.trial_id] = (trial, cells, {})
+            self.drawn |= {cell.name: cell for cell in cells}
+            self._waiting.extend(cells)
+        return self._waiting.popleft()
+
+    def take(self, name: str) -> Cell | None:
+        cell = next((cell for cell in self._waiting if cell.name == name), None)
+        if cell is not None:
+            self._waiting.remove(cell)
+        return cell
+
+    def ended(self, cell: Cell, result: Result | None) -> None:
+        if result is not None and result.objective is not None:
+            worst = max if self.direction == "min" else min
+            self._worst = result.objective if self._worst is None else worst(self._worst, result.objective)
+        for identifier, (trial, cells, results) in list(self._open.items()):
+            if cell in cells:
+                results[cell.name] = result
+                if len(results) == len(cells):
+                    del self._open[identifier]
+                    self._score(trial, list(results.values()))
+
+    def _score(self, trial: Trial, results: list[Result | None]) -> None:
+        """Tells the oracle the mean over seeds. A run that diverged counts as the worst that any has led to."""
+        values = [self._value(result) for result in results]
+        known = [value for value in values if value is not None]
+        trial.status = TrialStatus.COMPLETED if len(known) == len(values) else TrialStatus.FAILED
+        with unlocked_on_error(self.oracle):
+            if trial.status == TrialStatus.COMPLETED:
+                score = math.fsum(known) / len(known)
+                self.oracle.update_trial(trial.trial_id, {self.objective.name: score})
+            self.oracle.end_trial(trial)
+
+    def _value(self, result: Result | None) -> float | None:
+        if result is None or result.status == "failed":
+            return None
+        return self._worst if result.objective is None else result.objective
+
+    def _cell(self, values: dict[str, Any], seed: int) -> Cell:
+        others = {name: values[name] for name in self.settings.axes}
+        if EPOCHS in values:
+            others |= _length(self.settings, values[EPOCHS])
+        period = _rounded(values[PERIOD]) if values["warmup"] in TUNED_WARMUPS else None
+        beta_2 = round(1 - _rounded(values[DISTANCE]), 12)
+        rate = _rounded(values["learning_rate"])
+        return make_cell(self.settings, rate, beta_2, values["warmup"], seed, period, others)
+
+
+def _make_oracle(settings: Any, objective: keras_tuner.Objective) -> keras_tuner.Oracle:
+    options: dict[str, Any] = {
+        "objective": objective,
+        "hyperparameters": _space(settings),
+        "seed": settings.seed or NO_SEED,
+        "max_consecutive_failed_trials": 10**9,  # a sweep goes on
+    }
+    if settings.search == "hyperband":
+        oracle = without_files(HyperbandOracle)(max_epochs=_units(settings), **options)
+    else:
+        kind = {"random": RandomSearchOracle, "bayesian": BayesianOptimizationOracle}[settings.search]
+        oracle = without_files(kind)(max_trials=settings.trials, **options)
+    oracle.verbose = 0
+    return oracle
+
+
+def _units(settings: Any) -> int:
+    """What Hyperband calls epochs: those of a run, or parts of its steps."""
+    return int(settings.epochs if settings.steps is None else min(settings.steps, UNITS))
+
+
+def _length(settings: Any, units: int) -> dict[str, int]:
+    """How long a run of Hyperband is, as the flag of a run says it."""
+    if settings.steps is None:
+        return {"epochs": units}
+    return {"steps": math.ceil(settings.steps * units / _units(settings))}
+
+
+def _space(settings: Any) -> keras_tuner.HyperParameters:
+    space = keras_tuner.HyperParameters()
+    _log_range(space, "learning_rate", settings.learning_rates)
+    _log_range(space, DISTANCE, [1 - beta_2 for beta_2 in settings.beta_2s])
+    space.Choice("warmup", list(settings.warmups))
+    tuned = [name for name in settings.warmups if name in TUNED_WARMUPS]
+    if tuned:
+        with space.conditional_scope("warmup", tuned):
+            _log_range(space, PERIOD, settings.warmup_periods)
+    for name, values in settings.axes.items():
+        space.Choice(name, list(values))
+    return space
+
+
+def _log_range(space: keras_tuner.HyperParameters, name: str, values: Any) -> None:
+    low, high = min(values), max(values)
+    if low == high:
+        space.Fixed(name, low)
+    else:
+        space.Float(name, low, high, sampling="log")
+
+
+def _rounded(value: float) -> float:
+    return float(f"{value:.{DIGITS}g}")

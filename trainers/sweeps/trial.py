@@ -1,0 +1,196 @@
+"""A trial in its folder: begun, resumed, tried again or taken over, and its result written once."""
+
+import dataclasses
+import errno
+import json
+import os
+import pathlib
+import time
+from collections.abc import Iterable
+from typing import Any
+
+import tensorflow as tf
+from tensorboard.plugins.hparams import api as hparams
+
+from trainers.engine.board import board_tag
+from trainers.engine.checkpoint import Checkpoints
+from trainers.engine.config import Config
+from trainers.engine.errors import DivergedError
+from trainers.engine.files import UnreadableError, atomic_file, read_object, remove_leftovers
+from trainers.engine.lock import LOCK, InUseError, check_unlocked
+from trainers.engine.run import train
+from trainers.engine.signals import StopRequested
+from trainers.engine.task import Task
+from trainers.sweeps.environment import this_environment
+from trainers.sweeps.results import AGAIN, RESULT, TRIALS, Result, read_result
+from trainers.sweeps.reuse import Setups
+from trainers.sweeps.space import trial_config
+from trainers.tasks import load_task
+
+ATTEMPTS = "attempts.json"
+ATTEMPTS_AT_MOST = 3  # that ended with their process and came no farther than the one before
+# File systems that have no hard links say one of these.
+_NO_LINKS = (errno.EPERM, errno.ENOTSUP, errno.EMLINK, errno.ENOSYS)
+
+
+class LostTrialError(Exception):
+    """Another worker has taken the trial over."""
+
+
+class Trials:
+    """Runs the trials of a sweep, one after the other in one process."""
+
+    def __init__(self, settings: Any) -> None:
+        self.settings, self.task, self.setups = settings, load_task(settings.task), Setups()
+        self.folder = pathlib.Path(settings.output_dir) / TRIALS
+
+    def run(self, name: str, values: dict[str, Any], take_over: bool = False) -> Result:
+        """The result of a trial, which may have been there before; one that failed is tried again.
+
+        Args:
+            name: That of the cell.
+            values: The hyperparameters.
+            take_over: Whether it was another worker's, which may yet come back: its folder gets another name, so
+                that whatever that worker still writes leads nowhere.
+
+        Raises:
+            InUseError: Another process is running it.
+            LostTrialError: Another worker has taken it over in the meantime.
+            OSError: The result cannot be written.
+        """
+        folder = newest_folder(self.folder, name)
+        known = _known(folder)
+        if known is not None and known.status != "failed":
+            return known
+        if take_over:
+            folder = _take_over(folder)
+        check_unlocked(folder)
+        folder.mkdir(parents=True, exist_ok=True)
+        remove_leftovers(folder)
+        (folder / RESULT).unlink(missing_ok=True)
+        place = folder.stat().st_ino
+        result = self._attempt(folder, values)
+        if not folder.is_dir() or folder.stat().st_ino != place:
+            raise LostTrialError(name)
+        (folder / ATTEMPTS).unlink(missing_ok=True)
+        return _write_once(folder, result)
+
+    def _attempt(self, folder: pathlib.Path, values: dict[str, Any]) -> Result:
+        """A run; a failure instead of one more if several have ended their process."""
+        progress = Checkpoints(folder / "checkpoints").newest_header()
+        step, before = progress.get("step", 0), progress.get("seconds", 0.0)
+        count = _attempts(folder, step)
+        if count >= ATTEMPTS_AT_MOST:
+            error = f"ended its process {count} times"
+            return Result(folder.name, values, "failed", None, {}, before, error, this_environment())
+        with atomic_file(folder / ATTEMPTS) as file:
+            file.write(json.dumps({"count": count + 1, "step": step}).encode())
+        try:
+            return run_cell(self.task, trial_config(self.settings, values, str(folder)), self.setups, values, before)
+        except StopRequested:
+            (folder / ATTEMPTS).unlink(missing_ok=True)  # it was no fault of the trial's
+            raise
+
+
+def _attempts(folder: pathlib.Path, step: int) -> int:
+    """How many attempts from this step on have ended their process; none if nobody knows."""
+    try:
+        stored = read_object(folder / ATTEMPTS)
+        return int(stored["count"]) if stored["step"] == step else 0
+    except (UnreadableError, KeyError, TypeError, ValueError):
+        return 0
+
+
+def newest_folder(trials: pathlib.Path, name: str) -> pathlib.Path:
+    """Where a trial is, or will be. Folders before the newest were taken over and are files now."""
+    folder, number = trials / name, 2
+    while (following := trials / f"{name}{AGAIN}{number}").exists():
+        folder, number = following, number + 1
+    return folder
+
+
+def write_known(folder: pathlib.Path, results: Iterable[Result]) -> None:
+    """Writes results of earlier runs into the folder of a sweep, as if its own trials had led to them."""
+    for result in results:
+        trial = newest_folder(folder / TRIALS, result.name)
+        trial.mkdir(parents=True, exist_ok=True)
+        with atomic_file(trial / RESULT) as file:
+            file.write(dataclasses.replace(result, trial=trial.name).to_json().encode())
+
+
+def run_cell(task: Task, config: Config, setups: Setups, values: dict[str, Any], before: float = 0.0) -> Result:
+    """Trains, whatever comes of it; a run that was killed goes on where it was.
+
+    Args:
+        task: Task to train.
+        config: How.
+        setups: What makes the setup.
+        values: The hyperparameters of the run.
+        before: The seconds that it has taken in earlier processes.
+    """
+    began = time.perf_counter()
+    folder, metrics = pathlib.Path(config.output_dir), {}
+    status, error = "done", ""
+    try:
+        results = train(task, config, make_setup=setups)
+        metrics = {name: value for name, value in results.items() if isinstance(value, float)}
+        _write_board(folder, values, f"val_{task.objective}")
+    except InUseError:
+        raise
+    except DivergedError as diverged:
+        status, error = "diverged", str(diverged)
+    except Exception as failure:
+        status, error = "failed", f"{type(failure).__name__}: {failure}"
+    seconds, environment = before + time.perf_counter() - began, this_environment()
+    if status != "done":
+        return Result(folder.name, values, status, None, {}, seconds, error, environment)
+    return Result.measured(folder.name, values, metrics[f"val_{task.objective}"], metrics, seconds, environment)
+
+
+def _known(folder: pathlib.Path) -> Result | None:
+    try:
+        return read_result(folder)
+    except (FileNotFoundError, NotADirectoryError):
+        return None
+
+
+def _take_over(folder: pathlib.Path) -> pathlib.Path:
+    """Gives a trial's folder another name, and leaves a file in its place: nobody can make it anew."""
+    name, _, number = folder.name.partition(AGAIN)
+    following = folder.with_name(f"{name}{AGAIN}{int(number or 1) + 1}")
+    if folder.is_dir():
+        folder.rename(following)
+        (following / LOCK).unlink(missing_ok=True)  # a process that hangs holds it for ever
+    else:
+        following.mkdir(parents=True)
+    folder.touch()
+    return following
+
+
+def _write_once(folder: pathlib.Path, result: Result) -> Result:
+    """Writes a result unless there is one; returns the one that is there."""
+    temporary = folder / f".{RESULT}.{os.getpid()}.tmp"
+    try:
+        with temporary.open("w") as file:
+            file.write(result.to_json())
+            file.flush()
+            os.fsync(file.fileno())
+        try:
+            os.link(temporary, folder / RESULT)
+        except FileExistsError:
+            return read_result(folder)
+        except OSError as error:
+            if error.errno not in _NO_LINKS:
+                raise
+            os.replace(temporary, folder / RESULT)
+    finally:
+        temporary.unlink(missing_ok=True)
+    return result
+
+
+def _write_board(folder: pathlib.Path, values: dict[str, Any], objective: str) -> None:
+    """The trial's hyperparameters and the metric that it is judged by, for TensorBoard's HParams."""
+    with tf.summary.create_file_writer(str(folder / "tensorboard")).as_default():
+        metric = hparams.Metric(board_tag(objective), display_name=objective)
+        hparams.hparams_config([hparams.HParam(name) for name in values], [metric])
+        hparams.hparams(values, trial_id=folder.name)
