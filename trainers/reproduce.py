@@ -2,6 +2,7 @@
 
 python -m trainers.reproduce
 python -m trainers.reproduce --only=simulation,digits
+python -m trainers.reproduce --full --data=/data
 """
 
 import dataclasses
@@ -12,15 +13,18 @@ import time
 from collections.abc import Sequence
 from typing import Any
 
-from trainers.engine.config import Settings, option, require
+from trainers.engine.flags import ConfigError, Settings, option, read_config, require
 from trainers.engine.lock import check_unlocked, locked
 from trainers.engine.processes import fork
 from trainers.engine.program import run_program
+from trainers.engine.quiet import quiet
 from trainers.engine.records import RunFolder
 from trainers.engine.signals import StopRequested
-from trainers.reports.program import write_report
+from trainers.reproduction.outlook import outlook
+from trainers.reproduction.plan import PLANS, Plans
 from trainers.reproduction.progress import Progress
-from trainers.reproduction.steps import STEPS, Step, default_workers
+from trainers.reproduction.steps import Step, default_workers
+from trainers.sweeps.space import GROWING, WORKERS_AT_MOST
 
 LOOK_EVERY = 0.5  # seconds
 LOGS, PAGE = "logs", "report.html"
@@ -30,36 +34,96 @@ LOGS, PAGE = "logs", "report.html"
 class ReproductionConfig(Settings):
     """The experiments have their own configs; these flags are about running them."""
 
-    output_dir: str = option(
-        "runs/reproduce", "Folder for all that is written, the page as report.html.", identity=False
+    output_dir: str = option("runs/reproduce", "Folder for all output; the page is report.html in it.", identity=False)
+    full: bool = option(
+        False, "Continue until there are enough runs to decide every claim: about 12 hours on two cores."
     )
-    only: tuple[str, ...] = option((), "The steps to run; without it, all.", tuple(step.name for step in STEPS))
-    workers: int | None = option(None, "Runs of a sweep side by side; by default one a core, at most 4.")
+    data: str | None = option(
+        None, "Folder with mnist, emnist, imagenette, wikitext-2 and multi30k, or some of them, for --full."
+    )
+    known: str | None = option(
+        None, "Folder with the kept files of earlier runs, as docs/results; these runs are not made again."
+    )
+    only: tuple[str, ...] = option((), "The steps to run; without it, all.", PLANS.names)
+    workers: int | None = option(None, "Runs of a sweep in parallel; by default one per core, at most 4.")
+    dry_run: bool = option(False, "Run nothing; print the time of each step and what is done.")
 
     def validate(self) -> None:
         super().validate()
-        require(self.workers is None or self.workers >= 1, "--workers must be an integer >= 1", self.workers)
+        rule = f"--workers must be an integer between 1 and {WORKERS_AT_MOST}"
+        require(self.workers is None or 1 <= self.workers <= WORKERS_AT_MOST, rule, self.workers)
+        require(self.data is None or self.full, "--data is for --full", self.data)
 
 
-def reproduce(config: ReproductionConfig, steps: Sequence[Step] = STEPS) -> str:
-    """Runs what is not done yet, writes the page of all that is there, and returns its path."""
+def reproduce(config: ReproductionConfig, plans: Plans = PLANS) -> str:
+    """Runs what is not done yet, writes the page of all that is there, and returns the answer and the page's path."""
     folder = pathlib.Path(config.output_dir)
-    chosen = [step for step in steps if not config.only or step.name in config.only]
-    configs = {step.name: step.config(folder, config.workers or default_workers()) for step in chosen}
-    check_unlocked(folder)
-    finished = [step for step in chosen if _is_done(RunFolder(configs[step.name], step.task))]
+    chosen, without_data = _chosen(config, plans.full if config.full else plans.quick)
+    workers = config.workers or default_workers()
+    configs = {step.name: step.config(folder, workers, config.data, config.known) for step in chosen}
+    if not config.dry_run:
+        check_unlocked(folder)
+    runs = {step.name: RunFolder(configs[step.name], step.task, chief=not config.dry_run) for step in chosen}
+    shares = {step.name: _share_done(step, runs[step.name]) for step in chosen}
+    said = outlook(chosen, shares, without_data)
+    if config.dry_run:
+        return said
+    print(said, flush=True)
+    with quiet():  # brings TensorFlow, which takes seconds: --help need not wait
+        from trainers.reports.answer import answer
+        from trainers.reports.program import checked_output, write_page
+        from trainers.reports.sections import all_claims
+
     page = folder / PAGE
+    if folder.exists():
+        checked_output(str(page))
     with locked(folder):
-        failed = _run([step for step in chosen if step not in finished], configs, folder, Progress(chosen, finished))
-        write_report([str(folder / step.name) for step in steps if (folder / step.name).exists()], str(page))
+        failed = _run([step for step in chosen if shares[step.name] < 1], configs, folder, Progress(chosen, shares))
+        shown = write_page([str(folder / place) for place in plans.places if (folder / place).exists()], str(page))
     if failed:
-        sys.exit(f"failed: {', '.join(failed)}; the same command tries again. The page of all others: {page}")
-    return str(page)
+        sys.exit(
+            f"failed: {', '.join(failed)}; run the same command again to retry. The page of the other steps: {page}"
+        )
+    return "\n".join([*answer(shown, all_claims(shown)), str(page)])
+
+
+def _chosen(config: ReproductionConfig, steps: Sequence[Step]) -> tuple[list[Step], list[Step]]:
+    """The steps to run, and those that cannot run for lack of data."""
+    for flag in ("data", "known"):
+        value = getattr(config, flag)
+        require(value is None or os.path.isdir(value), f"--{flag} must be a folder", value)
+    names = [step.name for step in steps]
+    rule = f"--only must be one of {', '.join(names)} {'with' if config.full else 'without'} --full"
+    for name in config.only:
+        require(name in names, rule, name)
+    wanted = [step for step in steps if not config.only or step.name in config.only]
+    without_data = [step for step in wanted if step.missing_data(config.data)]
+    if config.only and without_data:
+        step = without_data[0]
+        rule = f"--data must be a folder with {', '.join(step.missing_data(config.data))} for --only={step.name}"
+        raise ConfigError(f"{rule}. Received: {config.data!r}")
+    return [step for step in wanted if step not in without_data], without_data
+
+
+def _share_done(step: Step, run: RunFolder) -> float:
+    """How much of a step is done, 0 to 1; only one that ended well is all done."""
+    if _is_done(run):
+        return 1.0
+    done = step.done(run.config)
+    return min(done[0] / done[1], 0.99) if done else 0.0
 
 
 def _is_done(run: RunFolder) -> bool:
+    """Whether all that is asked for is there: a sweep may have been done with fewer runs, or with more."""
     status = run.path / "status"
-    return status.exists() and status.read_text() == "done\n"
+    if not status.exists() or status.read_text() != "done\n":
+        return False
+    asked, stored = run.config.plain(), read_config(run.path / "config.json")
+    return all(_covers(stored.get(name, asked[name]), asked[name]) for name in GROWING if name in asked)
+
+
+def _covers(stored: Any, asked: Any) -> bool:
+    return set(asked) <= set(stored) if isinstance(asked, list) else bool(stored == asked)
 
 
 def _run(steps: Sequence[Step], configs: dict[str, Any], folder: pathlib.Path, progress: Progress) -> list[str]:
@@ -73,7 +137,7 @@ def _run(steps: Sequence[Step], configs: dict[str, Any], folder: pathlib.Path, p
                 progress.end(step)
             else:
                 failed.append(step.name)
-                progress.end(step, f"FAILED: {_last_line(log)} (all of it: {log})")
+                progress.end(step, f"FAILED: {_last_line(log)} (see {log})")
     return failed
 
 
@@ -102,7 +166,7 @@ def _work(step: Step, config: Any, log: pathlib.Path) -> None:
 
 def _last_line(log: pathlib.Path) -> str:
     lines = [line for line in log.read_text().splitlines() if line.strip()]
-    return lines[-1] if lines else "nothing was said"
+    return lines[-1] if lines else "no output"
 
 
 if __name__ == "__main__":

@@ -1,20 +1,23 @@
 """The reproduction: every step once, whatever happens, and a page at the end."""
 
 import csv
+import dataclasses
 import json
+import re
+import shutil
 import time
 
 import psutil
 import pytest
 from tqdm import tqdm
 
+from tests.pages import ROOT
 from tests.trainers.helpers import finish, program, status
-from trainers.engine.config import ConfigError, make_config
-from trainers.reproduce import ReproductionConfig
+from trainers.engine.flags import ConfigError, make_config
+from trainers.reproduce import ReproductionConfig, reproduce
+from trainers.reproduction.plan import FULL, PLANS, QUICK
 from trainers.reproduction.progress import Progress
-from trainers.reproduction.steps import STEPS
-from trainers.sweeps.space import grid
-from trainers.sweeps.sweep import sweep
+from trainers.sweeps.space import SweepSettings, grid
 
 MODULE = "tests.trainers.tiny_reproduction"
 NAMES = ("simulation", "digits", "first_steps")
@@ -36,44 +39,69 @@ def whole(tmp_path_factory):
     return folder, finish(start(folder))[0].splitlines()
 
 
+@pytest.mark.slow
 def test_a_reproduction_runs_every_step_and_ends_with_the_path_of_a_page(whole):
     folder, said = whole
     assert [status(folder / name) for name in NAMES] == ["done\n"] * 3
-    assert [len(results(folder / name)) for name in NAMES[1:]] == [12, 8]
+    assert [len(results(folder / name)) for name in NAMES[1:]] == [8, 8]
     assert said[-1] == str(folder / "report.html")
-    assert "1 of 3, Adam's updates at a simulated minimum: done in" in said[1]
+    assert said[-5].startswith("Use untuned linear warmup")  # the answer, in four lines
+    assert said[-2].startswith("These results are from")
+    assert said[3] == "On two cores: 5 min in total, 5 min of it remaining."
+    assert "1 of 3, Adam's updates at a simulated minimum: done in" in said[5]
     assert "first update: 1 to 1 alpha" in (folder / "logs/simulation.log").read_text()
     page = (folder / "report.html").read_text()
     assert all(name in page for name in NAMES)
 
 
+@pytest.mark.slow
 def test_what_is_done_is_not_done_again(whole):
     folder, _ = whole
     before = {path: path.stat().st_mtime_ns for path in folder.rglob("*") if path.name != "report.html"}
     page = folder / "report.html"
     page.unlink()
-    assert finish(start(folder))[0].splitlines() == [str(page)]
+    said = finish(start(folder))[0].splitlines()
+    assert (said[-6], said[-1]) == ("On two cores: 5 min in total, 0 s of it remaining.", str(page))
+    assert all(line.endswith("(done)") for line in said[:-6])
     assert page.exists()
     after = {path: path.stat().st_mtime_ns for path in folder.rglob("*") if path != page}
     assert {path: after[path] for path in after if path.is_file()} == {p: t for p, t in before.items() if p.is_file()}
 
 
+@pytest.mark.slow
 def test_a_folder_of_other_experiments_is_refused_before_anything_runs(whole, tmp_path):
     document = json.loads((whole[0] / "simulation/config.json").read_text())
     document["config"]["variance"] = 1.0
     (tmp_path / "simulation").mkdir()
     (tmp_path / "simulation/config.json").write_text(json.dumps(document))
     _, errors = finish(start(tmp_path), code=2)
-    assert "--output_dir must be new or hold this very run" in errors
+    assert "--output_dir must be new or hold this run" in errors
     assert "variance=1.0, not 1e-09" in errors
     assert [path.name for path in tmp_path.iterdir()] == ["simulation"]
+
+
+@pytest.mark.slow
+def test_the_full_reproduction_adds_to_the_quick_one_and_the_quick_one_takes_nothing_away(whole, tmp_path):
+    folder = tmp_path / "run"
+    shutil.copytree(whole[0], folder)
+    before = {path: path.stat().st_mtime_ns for path in folder.glob("*/trials/*/result.json")}
+    said = finish(start(folder, "--full"))[0].splitlines()
+    assert said[1].endswith("RAdam with other first steps (67 % done)")
+    assert "Skipped, because --data lacks their data: mnist." in said
+    assert len(results(folder / "first_steps")) == 12  # 4 rules x 3 seeds
+    assert [row for row in results(folder / "first_steps") if row["seed"] != "3"] == results(whole[0] / "first_steps")
+    after = {path: path.stat().st_mtime_ns for path in folder.glob("*/trials/*/result.json")}
+    assert {path: after[path] for path in before} == before
+    assert all(line.endswith("(done)") for line in finish(start(folder))[0].splitlines()[:3])
+    assert len(results(folder / "first_steps")) == 12
 
 
 @pytest.mark.parametrize(
     ("options", "message"),
     [
         ({"only": ("digit",)}, "--only must be one of warmups, simulation, .* Received: 'digit'"),
-        ({"workers": 0}, "--workers must be an integer >= 1. Received: 0"),
+        ({"workers": 0}, "--workers must be an integer between 1 and 1024. Received: 0"),
+        ({"data": "."}, "--data is for --full. Received: '.'"),
     ],
 )
 def test_flags_that_cannot_be_are_refused(options, message):
@@ -81,22 +109,84 @@ def test_flags_that_cannot_be_are_refused(options, message):
         make_config(ReproductionConfig, options)
 
 
-def test_the_steps_are_those_of_the_paper(tmp_path):
-    configs = {step.name: step.config(tmp_path, workers=2) for step in STEPS}
-    assert list(configs) == [
-        *("warmups", "simulation", "gradients", "digits", "resnet", "language", "translation"),
-        *("first_steps", "no_warmup"),
-    ]
-    sweeps = {step.name: grid(configs[step.name]) for step in STEPS if step.work is sweep}
-    counts = {"digits": 81, "resnet": 9, "language": 9, "translation": 9, "first_steps": 12, "no_warmup": 6}
-    assert {name: len(cells) for name, cells in sweeps.items()} == counts
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ({"only": ("mnist",)}, "--only must be one of warmups, .*, first_steps without --full. Received: 'mnist'"),
+        ({"full": True, "data": "/nowhere"}, "--data must be a folder. Received: '/nowhere'"),
+        ({"only": ("mnist",), "full": True}, "--data must be a folder with mnist for --only=mnist. Received: None"),
+    ],
+)
+def test_steps_that_cannot_run_are_refused(options, message, tmp_path):
+    with pytest.raises(ConfigError, match=message):
+        reproduce(make_config(ReproductionConfig, {"output_dir": str(tmp_path), **options}))
     assert not any(tmp_path.iterdir())
 
 
+def runs_of(steps, folder):
+    """How many runs the sweeps of a plan have, and that of a step's folder which another adds to is a part of it."""
+    configs = {step.name: step.config(folder, workers=2, data="/data") for step in steps}
+    return {name: len(grid(config)) for name, config in configs.items() if isinstance(config, SweepSettings)}
+
+
+def test_the_steps_are_those_of_the_paper(tmp_path):
+    assert [step.name for step in QUICK] == [
+        *("warmups", "simulation", "gradients", "digits", "resnet", "language", "translation", "first_steps")
+    ]
+    counts = {"digits": 108, "resnet": 12, "language": 12, "translation": 12, "first_steps": 12}
+    assert runs_of(QUICK, tmp_path) == counts
+    assert not any(tmp_path.iterdir())
+
+
+def test_the_full_steps_have_the_runs_of_the_quick_ones_and_more(tmp_path):
+    counts = {"first_steps": 160, "language": 24, "digits": 360, "translation": 40, "resnet": 168}
+    counts |= {"mnist": 160, "emnist": 160, "digits_tuned": 810, "language_tuned": 54, "translation_tuned": 90}
+    counts |= {"wikitext2": 40, "multi30k": 96, "imagenette": 160}
+    assert runs_of(FULL, tmp_path) == counts
+    cells = {}
+    for step in (*QUICK, *FULL):
+        config = step.config(tmp_path, workers=2, data="/data")
+        if isinstance(config, SweepSettings):
+            names = {cell.name for cell in grid(config)}
+            assert names >= cells.get(step.place, set()), step.name
+            cells[step.place] = names
+    assert PLANS.places == (*(step.name for step in QUICK), "gradients_emnist", "mnist", "emnist", *REAL_TEXT)
+
+
+REAL_TEXT = ("wikitext2", "multi30k", "imagenette")
+
+
+def test_every_sweep_has_a_control_without_warmup_and_the_default_cell_where_its_runs_are_long_enough(tmp_path):
+    sweeps = {step.name: step.config(tmp_path, 2, "/data") for step in FULL if step.task.startswith("sweep")}
+    del sweeps["first_steps"]
+    assert all("none" in config.warmups for config in sweeps.values())
+    long_enough = {"digits", "mnist", "emnist", "wikitext2", "multi30k"}
+    assert {name for name, config in sweeps.items() if 0.999 in config.beta_2s} == {*long_enough, "digits_tuned"}
+
+
+def test_a_dry_run_tells_the_plan_and_writes_nothing(tmp_path, capsys):
+    (tmp_path / "data/mnist").mkdir(parents=True)
+    options = {"output_dir": str(tmp_path / "run"), "dry_run": True, "full": True, "data": str(tmp_path / "data")}
+    lines = reproduce(make_config(ReproductionConfig, options)).splitlines()
+    named = [line.split()[0] for line in lines[:-2]]
+    assert named == [step.name for step in FULL if not step.data or step.name == "mnist"]
+    assert lines[-2].startswith("On two cores: ")
+    assert lines[-1] == (
+        "Skipped, because --data lacks their data: gradients_emnist, emnist, wikitext2, multi30k, imagenette."
+    )
+    assert not (tmp_path / "run").exists()
+    assert capsys.readouterr().out == ""
+
+
+def test_the_full_plan_is_about_twelve_hours():
+    assert 10 * 3600 < sum(step.seconds for step in FULL) < 14 * 3600
+    assert sum(step.seconds for step in QUICK) < 15 * 60
+
+
 def test_the_line_says_which_step_is_running_and_how_long_is_left(capsys, monkeypatch):
-    steps = [step for step in STEPS if step.name in NAMES]
+    steps = [step for step in QUICK if step.name in NAMES]
     known = steps[1].seconds + steps[2].seconds
-    with Progress(steps, steps[:1], terminal=True) as progress:
+    with Progress(steps, {steps[0].name: 1.0}, terminal=True) as progress:
         progress.begin(steps[1])
         assert str(progress._bar).startswith(f"about {tqdm.format_interval(known)} left |")
         now = time.monotonic() + steps[1].seconds
@@ -109,18 +199,31 @@ def test_the_line_says_which_step_is_running_and_how_long_is_left(capsys, monkey
     assert f"2 of 3, rates and beta_2 on digits: done in {steps[1].seconds} s" in capsys.readouterr().out
 
 
+def test_what_was_done_before_does_not_count_as_speed():
+    [step] = [step for step in FULL if step.name == "multi30k"]
+    with Progress([step], {step.name: 0.5}, terminal=True) as progress:
+        progress.begin(step)
+        progress.show(step, (48, 96, "runs"))
+        assert str(progress._bar).startswith(f"about {tqdm.format_interval(step.seconds / 2)} left |")
+
+
 @pytest.mark.slow
-def test_a_step_that_fails_is_named_and_the_others_run(tmp_path):
+def test_a_step_that_fails_is_named_and_the_others_run(whole, tmp_path):
     (tmp_path / "digits").mkdir()
-    (tmp_path / "digits/tuner").write_text("in the way of keras-tuner's folder")
+    shutil.copy(whole[0] / "digits/config.json", tmp_path / "digits")  # its own run, as far as it can tell
+    (tmp_path / "digits/trials").write_text("in the way of the folder of the trials")
     said, errors = finish(start(tmp_path), code=1)
     assert "2 of 3, rates and beta_2 on digits: FAILED:" in said
-    assert f"failed: digits; the same command tries again. The page of all others: {tmp_path}/report.html" in errors
+    assert (
+        f"failed: digits; run the same command again to retry. The page of the other steps: {tmp_path}/report.html"
+        in errors
+    )
     assert status(tmp_path / "first_steps") == "done\n"
     assert "first_steps" in (tmp_path / "report.html").read_text()
-    (tmp_path / "digits/tuner").unlink()
+    assert status(tmp_path / "digits") == "incomplete: 0 failed, 8 missing\n"
+    (tmp_path / "digits/trials").unlink()
     assert finish(start(tmp_path))[0].splitlines()[-1] == str(tmp_path / "report.html")
-    assert len(results(tmp_path / "digits")) == 12
+    assert len(results(tmp_path / "digits")) == 8
 
 
 @pytest.mark.slow
@@ -134,6 +237,23 @@ def test_killed_at_any_moment_it_goes_on_where_it_was(whole, tmp_path):
     _, alive = psutil.wait_procs(everyone, timeout=20)
     assert not alive  # nobody goes on in a folder that the next start will use
     said = finish(start(tmp_path))[0].splitlines()
-    assert not any("simulated minimum" in line for line in said)
+    assert not any("1 of 3, Adam's updates" in line for line in said)
     for name in NAMES[1:]:
         assert results(tmp_path / name) == results(whole[0] / name)
+
+
+def test_kept_results_go_to_the_sweep_of_their_name(tmp_path):
+    (tmp_path / "digits").mkdir()
+    given = {step.name: step.config(tmp_path / "new", 1, str(tmp_path), known=str(tmp_path)) for step in FULL}
+    known = {name: getattr(config, "known_results", None) for name, config in given.items()}
+    place = str(tmp_path / "digits")
+    assert {name: folder for name, folder in known.items() if folder} == {"digits": place, "digits_tuned": place}
+
+
+def test_kept_results_count_as_done(tmp_path):
+    config = make_config(ReproductionConfig, {"output_dir": str(tmp_path), "full": True, "only": ("first_steps",)})
+    known = dataclasses.replace(config, known="docs/results", dry_run=True)
+    done = int(re.search(r"\((\d+) % done\)", reproduce(known))[1])
+    runs = len((ROOT / "docs/results/first_steps/results.csv").read_text().splitlines()) - 1
+    assert done == min(round(100 * runs / 160), 99)
+    assert "% done" not in reproduce(dataclasses.replace(config, dry_run=True))

@@ -1,7 +1,7 @@
 """Says which step is running and how long is left."""
 
 import time
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from tqdm import tqdm
@@ -23,20 +23,21 @@ class _Bar(tqdm):
 
 
 class Progress:
-    """A line on a terminal; a line a step anywhere else. Counted in the seconds that the steps are known to take.
+    """A progress bar on a terminal; one line per step elsewhere. It counts the known seconds of the steps.
 
     Args:
         steps: All of them.
-        finished: Those that are done already.
+        shares: How much of each is done already, 0 to 1, by its name.
         terminal: Whether there is one; found out by default.
     """
 
-    def __init__(self, steps: Sequence[Step], finished: Sequence[Step], terminal: bool | None = None) -> None:
+    def __init__(self, steps: Sequence[Step], shares: Mapping[str, float], terminal: bool | None = None) -> None:
         self.steps = list(steps)
+        self._shares = {step.name: shares.get(step.name, 0.0) for step in steps}
         self._total = sum(step.seconds for step in steps)
-        self._found = self._before = sum(step.seconds for step in finished)
+        self._found = self._known()
         hidden = None if terminal is None else not terminal
-        self._bar = _Bar(total=self._total, initial=self._before, bar_format=LAYOUT, disable=hidden)
+        self._bar = _Bar(total=self._total, initial=self._found, bar_format=LAYOUT, disable=hidden)
         self._opened = self._began = time.monotonic()
 
     def __enter__(self) -> "Progress":
@@ -47,7 +48,9 @@ class Progress:
 
     def show(self, step: Step, done: tuple[int, int, str] | None) -> None:
         """The step that is running, and how far it is."""
-        known = self._before + (step.seconds * done[0] / done[1] if done else 0)
+        if done:
+            self._shares[step.name] = done[0] / done[1]
+        known = self._known()
         pace = (time.monotonic() - self._opened + TRUSTED) / (known - self._found + TRUSTED)
         self._bar.left = tqdm.format_interval((self._total - known) * pace)
         self._bar.place = self._place(step) + (f": {done[0]} of {done[1]} {done[2]}" if done else "")
@@ -61,8 +64,12 @@ class Progress:
         self.show(step, None)
 
     def end(self, step: Step, failed: str = "") -> None:
-        self._before += step.seconds
+        self._shares[step.name] = 1.0
         self._say(f"{self._place(step)}: {failed or f'done in {time.monotonic() - self._began:.0f} s'}")
+
+    def _known(self) -> float:
+        """How much is done, in seconds of the plan."""
+        return sum(step.seconds * self._shares[step.name] for step in self.steps)
 
     def _place(self, step: Step) -> str:
         return f"{self.steps.index(step) + 1} of {len(self.steps)}, {step.title}"

@@ -1,0 +1,187 @@
+"""Verdicts on tables: what they rest on, whom they name, and what they ask for."""
+
+import math
+
+import numpy as np
+import pytest
+from scipy import stats
+
+from tests.trainers.sweeps import noisy_sweep, sweep
+from trainers.evidence.comparison import Verdict, compare
+from trainers.evidence.findings import Terms, findings
+from trainers.evidence.margins import Margin
+from trainers.sweeps.table import tabulate
+
+EQUIVALENT, DIFFERENT, INCONCLUSIVE = Verdict
+THREE = ("untuned_exponential", "untuned_linear", "radam")
+EQUAL = dict.fromkeys(THREE, 0.0)
+MARGIN = Margin("a task", "*", 0.5, "points", "for tests")
+TERMS = Terms(MARGIN, "points", "python -m trainers.sweep --task=a_task --config=runs/a/config.json")
+GRID = {"learning_rate": [0.1, 0.01], "beta_2": [0.999], "warmup": list(THREE), "seed": list(range(1, 6))}
+
+
+def table_of(results, direction="min", **grid):
+    methods = list(dict.fromkeys(result.values["warmup"] for result in results))
+    return tabulate(results, "loss", direction, {"warmup": methods, **grid})
+
+
+def told(results, terms=TERMS, **grid):
+    table = table_of(results, **grid)
+    return findings(table, compare(table, terms.margin), terms)
+
+
+def changed(results, change):
+    """A sweep whose objective for some points is another: None for a run that failed, NaN for one that diverged."""
+    values = {tuple(result.values.items()): result.objective for result in results}
+    grid = {name: list(dict.fromkeys(r.values[name] for r in results)) for name in results[0].values}
+    return sweep(lambda **point: change(point, values[tuple(point.items())]), grid)
+
+
+@pytest.mark.parametrize(
+    ("effect", "noise", "verdict"),
+    [
+        (0.0, 0.1, EQUIVALENT),
+        (0.3, 0.1, EQUIVALENT),
+        (1.0, 0.1, DIFFERENT),
+        (-1.0, 0.1, DIFFERENT),
+        (0.0, 3, INCONCLUSIVE),
+    ],
+)
+def test_the_intervals_and_the_margin_decide(effect, noise, verdict):
+    results = noisy_sweep({**EQUAL, "radam": effect}, seeds=5, noise=noise)
+    comparison = compare(table_of(results), MARGIN)
+    assert comparison.verdict is verdict
+    assert f"radam: {verdict.value} (margin ±0.5 points)." in told(results)[0]
+
+
+def test_without_a_margin_nothing_is_decided():
+    results = noisy_sweep(EQUAL, seeds=5)
+    assert compare(table_of(results), None).verdict is INCONCLUSIVE
+    assert told(results, Terms())[0].endswith("inconclusive, as no margin is fixed for this task.")
+
+
+def test_a_relative_margin_is_of_the_mean():
+    margin = Margin("a task", "*", 1.0, "%", "for tests", relative=True)
+    comparison = compare(table_of(noisy_sweep(EQUAL, seeds=5)), margin)
+    assert comparison.margin == pytest.approx(0.2, rel=0.05)
+    assert "(margin ±1 % of the mean, ±0.20)" in told(noisy_sweep(EQUAL, seeds=5), Terms(margin))[0]
+
+
+def test_only_methods_that_ran_are_named():
+    results = [
+        run for run in noisy_sweep({**EQUAL, "none": 0.0}, seeds=5) if run.values["warmup"] != "untuned_exponential"
+    ]
+    table = tabulate(results, "loss", "min", {"warmup": [*THREE, "none"]})
+    comparison = compare(table, MARGIN)
+    assert comparison.methods == ("untuned_linear", "radam", "none")
+    assert not any("untuned_exponential" in sentence for sentence in findings(table, comparison, TERMS))
+
+
+def test_failed_runs_make_it_inconclusive_and_are_named():
+    results = changed(
+        noisy_sweep(EQUAL, seeds=5),
+        lambda point, value: None if (point["warmup"], point["seed"]) == ("radam", 2) else value,
+    )
+    assert compare(table_of(results), MARGIN).verdict is INCONCLUSIVE
+    first, *others = told(results)
+    assert "inconclusive, as 4 runs failed (radam, learning_rate 1e-4, beta_2 0.999, seed 2; radam" in first
+    assert not any("seeds would decide" in sentence for sentence in others)  # that would not help
+
+
+def test_a_sweep_that_still_runs_is_inconclusive():
+    results = noisy_sweep(EQUAL, seeds=5)
+    grid = {"learning_rate": [0.1, 0.01, 1e-3, 1e-4], "beta_2": [0.999], "seed": list(range(6))}
+    assert "inconclusive, as 12 planned runs have no result" in told(results, **grid)[0]
+
+
+def test_two_seeds_decide_nothing():
+    results = noisy_sweep(EQUAL, seeds=2, noise=1e-5)
+    assert compare(table_of(results), MARGIN).verdict is INCONCLUSIVE
+    *_, advice = told(results)
+    assert advice == f"At least 3 seeds are needed: {TERMS.command} --seeds=0-2"
+
+
+def test_a_method_that_diverges_more_often_is_different():
+    results = changed(
+        noisy_sweep(EQUAL, seeds=5),
+        lambda point, value: math.nan if point["warmup"] == "radam" and point["seed"] < 3 else value,
+    )
+    table = table_of(results)
+    comparison = compare(table, MARGIN)
+    assert comparison.verdict is DIFFERENT
+    p = stats.fisher_exact([[0, 20], [12, 8]]).pvalue
+    assert [rates.p for rates in comparison.rates] == pytest.approx([1.0, 3 * p, 3 * p], rel=1e-9)
+    assert "untuned_linear and radam diverge at different rates (p < 0.001)" in told(results)[0]
+
+
+def test_a_single_run_that_diverged_leaves_it_open():
+    results = changed(
+        noisy_sweep(EQUAL, seeds=5),
+        lambda point, value: math.nan if list(point.values()) == [0.1, 0.999, "radam", 2] else value,
+    )
+    assert compare(table_of(results), MARGIN).verdict is INCONCLUSIVE
+    assert "inconclusive, as the methods diverged in different cells or seeds" in told(results)[0]
+    assert (
+        "Runs that diverged: 0 of 20 of untuned_linear and 1 of 20 of radam, p = 1 (Fisher's exact test, Holm)."
+        in told(results)
+    )
+
+
+def test_runs_that_diverged_for_every_method_are_left_out():
+    results = changed(
+        noisy_sweep(EQUAL, seeds=5),
+        lambda point, value: math.nan if (point["learning_rate"], point["seed"]) == (0.1, 2) else value,
+    )
+    comparison = compare(table_of(results), MARGIN)
+    assert comparison.verdict is EQUIVALENT
+    assert {(each.seeds, each.cells) for each in comparison.differences} == {(5, 4)}
+
+
+def test_an_open_question_says_how_many_seeds_would_decide_and_the_command_that_adds_them():
+    results = noisy_sweep(EQUAL, seeds=4, rows=1, noise=0.5)
+    comparison = compare(table_of(results), MARGIN)
+    assert comparison.verdict is INCONCLUSIVE
+    plan = comparison.plan
+    assert plan.no_difference
+    assert 6 < plan.seeds < 100
+    *_, advice = told(results)
+    assert advice == (
+        f"{plan.seeds} seeds would decide with a probability of 80 % if there is no difference: {TERMS.command} "
+        f"--seeds=0-{plan.seeds - 1}"
+    )
+
+
+def test_a_difference_at_the_margin_asks_for_more_seeds_than_there_are():
+    results = noisy_sweep({"untuned_linear": 0.0, "radam": 0.495}, seeds=30, rows=1, noise=0.1)
+    comparison = compare(table_of(results), MARGIN)
+    assert comparison.verdict is INCONCLUSIVE
+    assert not comparison.plan.no_difference
+    assert comparison.plan.seeds is None or comparison.plan.seeds > 30
+    hopeless = noisy_sweep({"untuned_linear": 0.0, "radam": 0.0}, seeds=3, rows=1, noise=50.0)
+    assert told(hopeless)[-1] == "More than 1,000 seeds would be needed to decide with a probability of 80 %."
+
+
+def test_a_pair_is_told_with_both_intervals_and_where_they_lie():
+    results = noisy_sweep({"untuned_linear": 0.0, "radam": 1.0}, seeds=5)
+    (difference,) = compare(table_of(results), MARGIN).differences
+    (low, high), (lower, higher) = difference.interval(0.90), difference.interval(0.95)
+    assert told(results)[1] == (
+        f"radam - untuned_linear: {difference.mean:+.2f} points, 90 % interval {low:+.2f} to {high:+.2f}, 95 % "
+        f"interval {lower:+.2f} to {higher:+.2f} (5 seeds, 4 cells): outside the margin, radam is worse."
+    )
+    assert (
+        "outside the margin, radam is better."
+        in findings(table := table_of(results, "max"), compare(table, MARGIN), TERMS)[1]
+    )
+    assert lower < low < high < higher
+
+
+def test_a_tenth_worse_in_every_cell_is_caught_where_the_spread_of_seeds_would_hide_it():
+    """The criterion before this one: methods spread no farther than seeds, and any difference below a fifth."""
+    results = noisy_sweep({**EQUAL, "radam": 2.0}, seeds=10, rows=9, noise=1.9)  # a tenth of 20
+    table = table_of(results)
+    values = np.array([[list(table.cell(row, m).values.values()) for m in table.methods] for row in table.rows])
+    between_methods = math.sqrt((values.mean(axis=2).std(axis=1, ddof=1) ** 2).mean())
+    between_seeds = math.sqrt(values.var(axis=2, ddof=1).mean())
+    assert between_methods < between_seeds
+    assert compare(table, MARGIN).verdict is DIFFERENT

@@ -1,0 +1,198 @@
+"""The program: folders of sweeps and files of results in, verdicts and a figure out."""
+
+import csv
+import json
+import os
+import pathlib
+import shutil
+import subprocess
+import sys
+
+import numpy as np
+import pytest
+
+from tests.trainers import reports
+from trainers.engine.flags import ConfigError
+from trainers.evidence.config import EvidenceConfig
+from trainers.evidence.program import judge_sweeps
+from trainers.reports.reading import read_runs
+from trainers.sweeps.results import read_results, results_csv
+
+ROOT = pathlib.Path(__file__).parents[2]
+GRID = {**reports.GRID, "seed": [1, 2, 3, 4, 5]}
+
+
+def objective(effects, noise=2e-4, level=0.05):
+    """Runs of a seed share much; methods differ by their effects and a little noise."""
+    rng = np.random.default_rng(0)
+    shared = rng.normal(0, 0.01, 20)
+    return lambda learning_rate, beta_2, warmup, seed: (
+        level + shared[seed] + effects.get(warmup, 0.0) + rng.normal(0, noise)
+    )
+
+
+def judged(*runs, **options):
+    return judge_sweeps(EvidenceConfig(tuple(map(str, runs)), **options))
+
+
+def rows_of(folder):
+    with (folder / "differences.csv").open(newline="") as file:
+        return list(csv.DictReader(file))
+
+
+def kept(folder, target, config=True):
+    """What is kept of a sweep: results.csv and config.json, without the trials."""
+    target.mkdir()
+    (target / "results.csv").write_text(results_csv(read_results(folder), "val_error"))
+    if config:
+        shutil.copy(folder / "config.json", target)
+    return target
+
+
+@pytest.mark.parametrize(("effect", "verdict"), [(0.0, "equivalent"), (0.01, "different")])
+def test_a_sweep_is_judged_and_the_figure_written(tmp_path, effect, verdict):
+    sweep = reports.write_sweep(tmp_path / "digits", objective({"radam": effect}), GRID)
+    said = judged(sweep, output_dir=str(tmp_path / "out"))
+    where = "image_classification, digits, mlp (digits): Verdict on untuned_exponential, untuned_linear and radam"
+    assert f"{where}: {verdict} (margin ±0.2 points)." in said
+    assert "machine_translation, WMT16 English-German (the paper): Verdict on" in said
+    rows = rows_of(tmp_path / "out")
+    assert len(rows) == 3 + 9
+    assert {row["verdict"] for row in rows if row["source"] == "digits"} == {verdict}
+    assert (float(rows[1]["mean"]), rows[1]["unit"]) == (pytest.approx(100 * effect, abs=0.05), "points")
+    for kind in ("svg", "png", "pdf"):
+        assert (tmp_path / "out" / f"differences.{kind}").stat().st_size > 5000
+    assert f"written: {tmp_path}/out/differences.csv, .svg, .png, .pdf" in said
+
+
+def test_the_same_files_come_from_the_same_runs(tmp_path):
+    sweep = reports.write_sweep(tmp_path / "digits", objective({}), GRID)
+    for name in ("a", "b"):
+        judged(sweep, output_dir=str(tmp_path / name))
+    for file in (tmp_path / "a").iterdir():
+        assert file.read_bytes() == (tmp_path / "b" / file.name).read_bytes(), file.name
+
+
+def test_files_that_are_kept_say_what_the_trials_said(tmp_path):
+    sweep = reports.write_sweep(tmp_path / "digits", objective({"radam": 0.002}), GRID)
+    store = kept(sweep, tmp_path / "store")
+    for name, run in (("whole", sweep), ("kept", store), ("file", store / "results.csv")):
+        judged(run, output_dir=str(tmp_path / name), paper=False)
+    whole, without, file = (rows_of(tmp_path / name) for name in ("whole", "kept", "file"))
+    assert without == file
+    assert [{**row, "source": ""} for row in whole] == [{**row, "source": ""} for row in without]
+    assert len(read_runs([str(store)]).sweeps[0].results) == 30  # and so on the page
+
+
+def test_a_file_alone_is_known_by_its_objective(tmp_path):
+    sweep = reports.write_sweep(tmp_path / "digits", objective({}), GRID)
+    store = kept(sweep, tmp_path / "mine", config=False)
+    said = judged(store / "results.csv", paper=False)
+    assert "image_classification, mine: Verdict on radam" in said
+    assert "(margin ±0.5 points)" in said  # of data that nobody knows
+
+
+def test_an_open_question_names_the_command(tmp_path):
+    sweep = reports.write_sweep(tmp_path / "digits", objective({}, noise=3e-3), {**GRID, "learning_rate": [1e-3]})
+    said = judged(sweep, paper=False)
+    command = f"python -m trainers.sweep --task=image_classification --config={sweep}/config.json --seeds=1-"
+    assert command in said
+    said = judged(kept(sweep, tmp_path / "kept"), paper=False)  # elsewhere it cannot be gone on with
+    assert "seeds would decide with a probability of 80 % if there is no difference." in said
+
+
+def test_no_warmup_and_first_steps_are_questions_of_their_own(tmp_path):
+    methods = ["none", "untuned_linear", "radam", "radam_nothing"]
+    sweep = reports.write_sweep(tmp_path / "s", objective({"none": 0.02}), {**GRID, "warmup": methods})
+    judged(sweep, output_dir=str(tmp_path / "out"), paper=False)
+    found = [(row["question"], row["first"], row["second"], row["verdict"]) for row in rows_of(tmp_path / "out")]
+    assert found == [
+        ("warmups", "untuned_linear", "radam", "equivalent"),
+        ("first steps", "radam", "radam_nothing", "equivalent"),
+        ("no warmup", "none", "untuned_linear", "different"),
+        ("no warmup", "none", "radam", "different"),
+    ]
+
+
+def test_a_margin_of_ones_own_counts(tmp_path):
+    sweep = reports.write_sweep(tmp_path / "wine", objective({}), GRID, task="wine")
+    assert "inconclusive, as no margin is fixed for this task." in judged(sweep, paper=False)
+    assert "equivalent (margin ±0.01)." in judged(sweep, paper=False, margins=("wine=0.01",))
+    assert "inconclusive" in judged(sweep, paper=False, margins=("wine/other=0.01",))
+
+
+@pytest.mark.parametrize("margin", ["wine", "=1", "wine=none", "wine=0", "wine=-1", "wine=inf"])
+def test_a_margin_must_be_a_number(margin):
+    with pytest.raises(ConfigError, match="--margins must be a task.*Received"):
+        EvidenceConfig(margins=(margin,)).validate()
+
+
+def test_bad_input_is_told(tmp_path):
+    (tmp_path / "results.csv").write_text("a,b\n1,2\n")
+    with pytest.raises(ConfigError, match="must be the results.csv of a sweep. Received: .*without trial"):
+        judged(tmp_path / "results.csv")
+    with pytest.raises(ConfigError, match="RUNS must be folders of sweeps, or files results.csv. Received"):
+        judged(tmp_path / "nowhere")
+    run = reports.write_run(tmp_path / "run", records=reports.training_records())
+    with pytest.raises(ConfigError, match="RUNS must be folders with sweeps"):
+        judged(run)
+    with pytest.raises(ConfigError, match="at least one"):
+        EvidenceConfig(paper=False).validate()
+    with pytest.raises(ConfigError, match="--output_dir must be a folder that can be written to. Received"):
+        judged(output_dir=str(tmp_path / "results.csv"))
+
+
+def test_damaged_trials_are_named_and_make_runs_missing(tmp_path):
+    sweep = reports.write_sweep(tmp_path / "digits", objective({}), GRID)
+    trial = next(iter(sorted((sweep / "trials").iterdir())))
+    (trial / "result.json").write_text("{")
+    said = judged(sweep, paper=False)
+    assert f"left out: {trial}/result.json" in said
+    assert "inconclusive, as 1 planned run has no result" in said
+
+
+def test_a_trial_that_a_second_worker_finished_counts_once(tmp_path):
+    sweep = reports.write_sweep(tmp_path / "digits", objective({}), GRID)
+    trial = next(iter(sorted((sweep / "trials").iterdir())))
+    again = trial.with_name(f"{trial.name}@2")
+    shutil.copytree(trial, again)
+    document = json.loads((trial / "result.json").read_text())
+    (trial / "result.json").write_text(json.dumps({**document, "status": "failed", "objective": None}))
+    (again / "result.json").write_text(json.dumps({**document, "trial": again.name}))
+    assert "radam: equivalent" in judged(sweep, paper=False)
+
+
+def test_the_program_runs_without_tensorflow(tmp_path):
+    code = "import sys, trainers.evidence.program, trainers.figures.differences; sys.exit('tensorflow' in sys.modules)"
+    environment = {**os.environ, "KERAS_BACKEND": "numpy"}
+    subprocess.run([sys.executable, "-c", code], cwd=ROOT, env=environment, check=True)
+    command = [sys.executable, "-m", "trainers.evidence", f"--output_dir={tmp_path}/out"]
+    done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=True)
+    assert done.stdout.startswith("question")
+    assert len(rows_of(tmp_path / "out")) == 9
+
+
+def test_the_verdicts_of_a_page_are_written_anew(tmp_path):
+    sweep = reports.write_sweep(tmp_path / "digits", objective({}), GRID)
+    page = tmp_path / "page.md"
+    page.write_text("# Results\n\n<!-- verdicts -->\nold\n<!-- end of verdicts -->\n\nMore.\n")
+    assert judged(sweep, page=str(page), paper=False).endswith(f"written: {page}")
+    text = page.read_text()
+    assert text.startswith(
+        "# Results\n\n<!-- verdicts -->\n\n| task | data | from | difference | mean | 90 % interval |"
+    )
+    assert "old" not in text
+    assert "- image_classification, digits, mlp (digits): Verdict on" in text
+    assert text.endswith("<!-- end of verdicts -->\n\nMore.\n")
+    judged(sweep, page=str(page), paper=False)
+    assert page.read_text() == text
+
+
+@pytest.mark.parametrize("text", [None, "no marks", "<!-- end of verdicts --> <!-- verdicts -->"])
+def test_a_page_without_a_place_for_verdicts_is_refused(tmp_path, text):
+    page = tmp_path / "page.md"
+    if text is not None:
+        page.write_text(text)
+    with pytest.raises(ConfigError, match="--page must"):
+        judged(page=str(page))
+    assert not page.exists() if text is None else page.read_text() == text

@@ -1,0 +1,46 @@
+"""The paper's tables under the rule of every other comparison."""
+
+import math
+
+import numpy as np
+import pytest
+from scipy import stats
+
+from trainers.evidence.comparison import Verdict
+from trainers.evidence.published import published_comparison, published_difference
+from trainers.reports.paper import TABLES, PaperTable
+
+IMAGES, LANGUAGE, TRANSLATION = TABLES
+
+
+def test_a_difference_of_one_cell_is_welchs_with_what_rounding_hides():
+    table = PaperTable("", "", "", 5, ((1e-3, 0.99, ((27.9, 0.1), (28.0, 0.0), (28.4, 0.2))),))
+    found = published_difference(table, 1, 2)
+    sampling = (0.05**2 + 0.25**2) / 5
+    assert found.mean == pytest.approx(0.4)
+    assert found.error == pytest.approx(math.sqrt(sampling + 2 * 0.1**2 / 12), rel=1e-12)
+    welch = stats.ttest_ind_from_stats(28.4, 0.25, 5, 28.0, 0.05, 5, equal_var=False)
+    assert found.mean / math.sqrt(sampling) == pytest.approx(welch.statistic, rel=1e-9)
+    assert found.freedom > 4  # never fewer than of one method alone
+
+
+def test_cells_are_averaged():
+    rows = TABLES[IMAGES].rows
+    expected = np.mean([cells[2][0] - cells[0][0] for _, _, cells in rows])
+    assert published_difference(TABLES[IMAGES], 0, 2).mean == pytest.approx(expected, rel=1e-12)
+
+
+@pytest.mark.parametrize(
+    ("task", "verdict"),
+    [(IMAGES, Verdict.INCONCLUSIVE), (LANGUAGE, Verdict.INCONCLUSIVE), (TRANSLATION, Verdict.EQUIVALENT)],
+)
+def test_what_the_paper_shows_at_these_margins(task, verdict):
+    assert published_comparison(task).verdict is verdict
+
+
+def test_radam_is_worse_on_imagenet_though_by_less_than_the_margin_as_far_as_can_be_told():
+    comparison = published_comparison(IMAGES)
+    pairs = {each.pair: each for each in comparison.differences}
+    worse = pairs["untuned_linear", "radam"]
+    assert worse.p < 0.001
+    assert 0.1 < worse.interval()[0] < worse.mean < comparison.margin < worse.interval()[1]

@@ -1,0 +1,195 @@
+"""The summary of a study: which runs fail, what every method reaches, and whether the conditions are met."""
+
+import csv
+import dataclasses
+import itertools
+import json
+import math
+import re
+
+import pytest
+
+from tests.trainers.reports import write_run, write_sweep
+from trainers.engine.flags import ConfigError
+from trainers.evidence.reading import read_sweeps
+from trainers.reports.reading import read_runs
+from trainers.reports.study_blocks import study_blocks
+from trainers.study.config import StudyConfig
+from trainers.study.failures import Trained
+from trainers.study.program import sum_up
+from trainers.sweeps.cells import Cell
+from trainers.sweeps.results import Result, read_result
+
+METHODS = ["none", "untuned_linear", "root", "dynamic", "gi_adam"]
+GRID = {"learning_rate": [1e-3, 1e-2, 1e-1], "beta_2": [0.9, 0.999], "warmup": METHODS, "seed": [1, 2, 3, 4, 5]}
+
+
+def make_study(folder, losses, better=0.0):
+    """A sweep whose validation losses are `losses(method, rate, beta_2, seed)`; None is a run that diverged.
+
+    Errors follow the losses; those of `gi_adam` are lower by `better`.
+    """
+    write_sweep(folder, lambda **point: 0.1, GRID)
+    for path in (folder / "trials").iterdir():
+        result = read_result(path)
+        values = result.values
+        loss = losses(values["warmup"], values["learning_rate"], values["beta_2"], values["seed"])
+        if loss is None:
+            result = dataclasses.replace(result, status="diverged", objective=None, metrics={})
+        else:
+            noise = 1e-5 * math.sin(7 * values["seed"] + 3 * len(values["warmup"]) + 1e3 * values["learning_rate"])
+            error = loss / 10 + noise - (better if values["warmup"] == "gi_adam" else 0)
+            result = dataclasses.replace(result, objective=error, metrics={"val_error": error, "val_loss": loss})
+        (path / "result.json").write_text(result.to_json())
+    return folder
+
+
+def no_warmup_fails(method, rate, beta_2, seed):
+    """At the largest rate nothing trains without a warmup: one run diverges, others stay at the loss of chance."""
+    if method != "none" or rate < 0.1:
+        return 0.3
+    return None if seed == 1 else 2.3 if beta_2 == 0.999 else 0.3
+
+
+def summed_up(*folders, **options):
+    return sum_up(StudyConfig(tuple(map(str, folders)), **options))
+
+
+def row_of(text, method):
+    [line] = [line for line in text.splitlines() if line.startswith(f"{method}  ")]
+    return re.split(r"  +", line)
+
+
+def test_a_run_fails_above_the_mean_of_the_best_loss_and_that_of_chance(tmp_path):
+    [sweep], _ = read_sweeps([str(make_study(tmp_path / "a", no_warmup_fails))])
+    trained = Trained(sweep)
+    assert trained.limit == pytest.approx((0.3 + math.log(10)) / 2)
+    assert trained.failed("none", (0.1, 0.999)) == 5
+    assert trained.failed("none", (0.1, 0.9)) == 1
+    assert trained.failed("untuned_linear", (0.1, 0.999)) == 0
+    assert trained.failed("none", (1.0, 0.999)) is None
+
+
+def test_every_method_has_its_best_cell_boundary_and_failures(tmp_path):
+    said = summed_up(make_study(tmp_path / "a", no_warmup_fails))
+    _, best, default, boundary, failed, loss = row_of(said, "none")
+    assert best.startswith("3.00 ± 0.00 at ")
+    assert default == "3.00 ± 0.00"
+    assert boundary == "1e-2 (0.9); 1e-2 (0.999)"
+    assert failed == "6 of 30"
+    assert float(loss) == pytest.approx((24 * 0.3 + 2 * math.log(10) + 4 * 2.3) / 30, abs=6e-4)
+    assert row_of(said, "dynamic")[3:5] == ["0.1 (0.9); 0.1 (0.999)", "0 of 30"]
+
+
+def test_conditions_are_met_by_equal_methods(tmp_path):
+    said = summed_up(make_study(tmp_path / "a", no_warmup_fails))
+    assert "dynamic fails in no cell where untuned_linear trains with all seeds (6 cells): condition met." in said
+    assert re.search(r"dynamic - untuned_linear: .* there, margin ±0.2 points: condition met\.", said)
+    assert "over all cells in which both are done: gi_adam counts as a schedule." in said
+
+
+def test_a_dynamic_warmup_that_fails_or_is_worse_is_told(tmp_path):
+    def losses(method, rate, beta_2, seed):
+        if method != "dynamic":
+            return 0.3
+        return 2.3 if (rate, beta_2, seed) == (0.1, 0.9, 2) else 0.35
+
+    said = summed_up(make_study(tmp_path / "a", losses))
+    where = "where untuned_linear trains with all seeds (6 cells)"
+    assert f"dynamic fails {where} at rate 0.1, beta_2 0.9: condition not met." in said
+    assert re.search(r"dynamic - untuned_linear: \+\d.* margin ±0.2 points: condition not met\.", said)
+
+
+def test_gi_adam_must_beat_its_control(tmp_path):
+    assert "gi_adam beats its control." in summed_up(make_study(tmp_path / "a", no_warmup_fails, better=1e-3))
+    assert "counts as a schedule" in summed_up(make_study(tmp_path / "b", no_warmup_fails, better=-1e-3))
+
+
+def test_the_figure_has_the_numbers_of_every_square(tmp_path):
+    said = summed_up(make_study(tmp_path / "a", no_warmup_fails), output_dir=str(tmp_path / "out"))
+    assert said.endswith(f"written: {tmp_path}/out/failures_a.csv, .svg, .png, .pdf")
+    with (tmp_path / "out/failures_a.csv").open(newline="") as file:
+        rows = list(csv.DictReader(file))
+    assert len(rows) == 30
+    assert sum(int(row["failed"]) for row in rows) == 6
+    assert {row["runs"] for row in rows} == {"5"}
+
+
+def test_runs_without_a_study_are_refused(tmp_path):
+    folder = write_sweep(tmp_path / "plain", lambda **point: 0.1)
+    with pytest.raises(
+        ConfigError, match="RUNS must have sweeps with dynamic, or with untuned_linear and several periods"
+    ):
+        summed_up(folder)
+    with pytest.raises(ConfigError, match="RUNS must name at least one folder"):
+        StudyConfig(()).validate()
+
+
+PERIODS = [5.0, 20.0, 40.0, 100.0]
+
+
+def make_periods(folder, losses):
+    """A sweep of one rate and beta_2 = 0.9, whose rule lasts 20 updates; `losses(period or None, seed)`."""
+    lists = {"learning_rates": [0.1], "beta_2s": [0.9], "warmups": ["untuned_linear", "linear"], "seeds": [1, 2, 3, 4]}
+    write_run(folder, "sweep of image_classification", search="grid", warmup_periods=PERIODS, **lists)
+    for period, seed in itertools.product([None, *PERIODS], lists["seeds"]):
+        others = () if period is None else (("warmup_period", period),)
+        cell = Cell(0.1, 0.9, "linear" if others else "untuned_linear", seed, others)
+        loss = losses(period, seed)
+        trial = write_run(folder / "trials" / cell.name)
+        result = Result.measured(cell.name, cell.values, loss / 10 + 1e-5 * seed % 3, {"val_loss": loss}, 1.0)
+        (trial / "result.json").write_text(result.to_json())
+    return folder
+
+
+@pytest.mark.parametrize(
+    ("losses", "verdict"),
+    [
+        (lambda period, seed: 0.3, "long enough"),
+        (lambda period, seed: 0.2 if period == 100 else 0.3, "too short"),
+        (
+            lambda period, seed: 0.2 if period == 5 else 0.3,
+            "long enough",
+        ),  # a shorter one is better: it is not too short
+        (lambda period, seed: 0.3 - 0.02 * seed * (period == 100), "open"),
+        (lambda period, seed: 2.3 if period is None and seed == 2 else 0.3, "too short"),
+        (lambda period, seed: 2.3 if period != 5 and seed == 2 else 0.3, "long enough"),  # no longer one is safer
+        (lambda period, seed: 0.2 if period == 20 else 0.3, "long enough"),  # as long as the rule, and by luck better
+    ],
+)
+def test_the_rule_is_too_short_if_a_longer_period_gains_more_than_the_margin_or_fails_less(tmp_path, losses, verdict):
+    said = summed_up(make_periods(tmp_path / "low", losses))
+    assert said.splitlines()[2].endswith(f"  {verdict}")
+    assert said.splitlines()[2].split()[:3] == ["0.1", "0.9", "20"]
+
+
+def blocks_of(folder):
+    [sweep] = read_runs([str(folder)]).sweeps
+    return [*study_blocks(1, sweep)]
+
+
+def test_the_page_has_tables_conditions_and_the_figure_of_a_study(tmp_path):
+    table, points, text, figure = blocks_of(make_study(tmp_path / "a", no_warmup_fails))
+    assert table.table.rows[0][:1] == ["No warmup"]
+    assert "condition met." in points.items[0]
+    assert "above 1.301" in text.text
+    assert figure.svg.startswith(b"<?xml")
+    assert figure.alt == (
+        "Runs that fail to train. No warmup at learning rate 0.1 and beta_2 0.9: 1 of 5; "
+        "No warmup at learning rate 0.1 and beta_2 0.999: 5 of 5."
+    )
+
+
+def test_the_page_judges_the_rule_where_a_sweep_has_several_periods(tmp_path):
+    table, _, figure = blocks_of(make_periods(tmp_path / "low", lambda period, seed: 0.3))
+    assert table.table.rows[0][-1] == "long enough"
+    assert figure.alt == "Runs that fail to train. None."
+
+
+def test_a_sweep_whose_losses_say_nothing_has_no_such_blocks(tmp_path):
+    assert not blocks_of(write_sweep(tmp_path / "no_loss", lambda **point: 0.1, GRID))
+    folder = make_study(tmp_path / "a", no_warmup_fails)
+    document = json.loads((folder / "config.json").read_text())
+    document["config"] |= {"dataset": "folder", "data_dir": "/data/birds"}  # nobody knows how many classes these have
+    (folder / "config.json").write_text(json.dumps(document))
+    assert not blocks_of(folder)

@@ -1,0 +1,170 @@
+"""Methods of a table, two by two, and the verdict: equivalent, different or inconclusive."""
+
+import dataclasses
+import enum
+import itertools
+import math
+from collections.abc import Iterable, Sequence
+from typing import Any
+
+import numpy as np
+
+from trainers.evidence.differences import Difference, Pair, difference_of
+from trainers.evidence.divergence import Rates, divergence_rates, same_runs_diverged
+from trainers.evidence.margins import Margin
+from trainers.evidence.power import seeds_needed
+from trainers.sweeps.formats import value_text
+from trainers.sweeps.table import Row, Table
+
+LEAST_SEEDS = 3
+
+
+class Verdict(enum.Enum):
+    """What the 90 % intervals of all pairs say, beside the margin."""
+
+    EQUIVALENT = "equivalent"
+    DIFFERENT = "different"
+    INCONCLUSIVE = "inconclusive"
+
+
+@dataclasses.dataclass(frozen=True)
+class Comparison:
+    """All that a verdict rests on.
+
+    Args:
+        methods: Those that ran.
+        differences: Of every two of them.
+        margin: What counts as no difference, in the unit of the objective; None if nothing was fixed.
+        margin_text: The same as the table of margins has it.
+        rates: How often runs diverged, if any did.
+        failed: The runs that failed.
+        missing: How many planned runs have no result yet.
+        alike: Whether runs of the same cells and seeds diverged for each method.
+        seeds: The seeds that there are.
+    """
+
+    methods: tuple[str, ...]
+    differences: tuple[Difference, ...]
+    margin: float | None
+    margin_text: str
+    rates: tuple[Rates, ...] = ()
+    failed: tuple[str, ...] = ()
+    missing: int = 0
+    alike: bool = True
+    seeds: tuple[Any, ...] = ()
+
+    @property
+    def verdict(self) -> Verdict:
+        if self.incomplete or self.margin is None or not self.differences:
+            return Verdict.INCONCLUSIVE
+        if any(rates.differ for rates in self.rates):
+            return Verdict.DIFFERENT
+        if not self.alike or not self.enough_seeds:
+            return Verdict.INCONCLUSIVE
+        return judge(self.differences, self.margin)
+
+    @property
+    def incomplete(self) -> bool:
+        return bool(self.failed or self.missing)
+
+    @property
+    def enough_seeds(self) -> bool:
+        return all(each.seeds >= LEAST_SEEDS for each in self.differences)
+
+    @property
+    def plan(self) -> "Plan":
+        """How many seeds would decide with a probability of 80 %.
+
+        They are planned for methods that do not differ. Where that many did not decide, there is a difference near
+        the margin, and the plan is for the one that was found.
+        """
+        tested = [each for each in self.differences if each.seeds > 1 and each.error > 0]
+        if not tested or not self.margin:
+            return Plan(None, True)
+        deviations = [each.error * math.sqrt(each.seeds) for each in tested]
+        freedom = (min(each.seeds for each in tested) - 1) * (len(self.methods) - 1)
+        planned = seeds_needed(self.margin, deviations, freedom)
+        if planned is None or planned > len(self.seeds):
+            return Plan(planned, True)
+        open_pairs = [each for each in tested if judge([each], self.margin) is Verdict.INCONCLUSIVE]
+        gaps = [abs(self.margin - abs(each.mean)) for each in open_pairs]
+        found = seeds_needed(min(gaps), [max(deviations)], freedom) if gaps and min(gaps) > 0 else None
+        return Plan(None if found is None else max(found, len(self.seeds) + 1), False)
+
+
+@dataclasses.dataclass(frozen=True)
+class Plan:
+    """Seeds that would decide, None if they are too many; and whether that is for methods that do not differ."""
+
+    seeds: int | None
+    no_difference: bool
+
+
+def judge(differences: Iterable[Difference], margin: float) -> Verdict:
+    """By the 90 % intervals alone."""
+    ends = np.array([each.interval() for each in differences])
+    equivalent, different = decide(ends[:, 0], ends[:, 1], margin)
+    if different:
+        return Verdict.DIFFERENT
+    return Verdict.EQUIVALENT if equivalent else Verdict.INCONCLUSIVE
+
+
+def decide(low: np.ndarray, high: np.ndarray, margin: Any) -> tuple[Any, Any]:
+    """Whether all intervals of the last axis lie inside the margin, and whether any lies wholly outside."""
+    inside = (low > -margin) & (high < margin)
+    outside = (low > margin) | (high < -margin)
+    return inside.all(axis=-1), outside.any(axis=-1)
+
+
+def compare(table: Table, margin: Margin | None, methods: Sequence[str] | None = None) -> Comparison:
+    """Compares the methods of a table that ran, or those of some names that did."""
+    ran = tuple(
+        method
+        for method in table.methods
+        if (methods is None or method in methods) and any(table.cell(row, method).runs for row in table.rows)
+    )
+    values = {method: values_of(table, method) for method in ran}
+    return Comparison(
+        ran,
+        tuple(difference_of(pair, values[pair[0]], values[pair[1]]) for pair in itertools.combinations(ran, 2)),
+        margin_in(table, margin, ran),
+        margin.text if margin is not None else "",
+        divergence_rates(table, ran),
+        tuple(_failed(table, ran)),
+        sum(table.missing(row, method) for row in table.rows for method in table.methods if _asked(method, methods)),
+        not ran or same_runs_diverged(table, ran),
+        tuple(seed for seed in table.seeds if any(seed in cell.values for cell in table.cells.values())),
+    )
+
+
+def margin_in(table: Table, margin: Margin | None, methods: Sequence[str] | None = None) -> float | None:
+    """The margin in the unit of a table; None without one, or while no run is done."""
+    chosen = table.methods if methods is None else methods
+    means = [mean for row in table.rows for method in chosen if (mean := table.cell(row, method).mean) is not None]
+    return margin.absolute(math.fsum(means) / len(means)) if margin is not None and means else None
+
+
+def values_of(table: Table, method: str) -> np.ndarray:
+    """The values of a method, [rows, seeds], NaN where a run has none."""
+    return np.array(
+        [[table.cell(row, method).values.get(seed, math.nan) for seed in table.seeds] for row in table.rows]
+    ).reshape(len(table.rows), len(table.seeds))
+
+
+def cell_differences(table: Table, row: Row, pairs: Iterable[Pair]) -> list[Difference]:
+    """The same in a single cell."""
+    at = table.rows.index(row)
+    return [difference_of(pair, *(values_of(table, method)[at : at + 1] for method in pair)) for pair in pairs]
+
+
+def _asked(method: str, methods: Sequence[str] | None) -> bool:
+    return methods is None or method in methods
+
+
+def _failed(table: Table, methods: Iterable[str]) -> Iterable[str]:
+    for method in methods:
+        for row in table.rows:
+            for seed, status in table.cell(row, method).ends.items():
+                if status == "failed":
+                    where = [f"{name} {value_text(value)}" for name, value in zip(table.row_names, row, strict=True)]
+                    yield ", ".join([method, *where, f"seed {seed}"])

@@ -1,0 +1,49 @@
+"""The flags of the program. Needs no TensorFlow."""
+
+import dataclasses
+import math
+
+from trainers.engine.flags import ConfigError, Flags, option, require
+from trainers.evidence.margins import Margin
+
+RULE = "--margins must be a task, or a task and a data set, and a number > 0, as my_task=0.5 or my_task/my_data=0.5"
+
+
+@dataclasses.dataclass(frozen=True)
+class EvidenceConfig(Flags):
+    """What is judged, by what, and where the files go."""
+
+    subject = "Evidence"
+
+    runs: tuple[str, ...] = option((), "Folders that contain sweeps, or results.csv files of sweeps.", positional=True)
+    output_dir: str = option(
+        "", "Folder for the figure and its numbers: differences.csv, .svg, .png, .pdf. Without it nothing is written."
+    )
+    page: str = option(
+        "", "Markdown file whose part between <!-- verdicts --> and <!-- end of verdicts --> is written anew."
+    )
+    margins: tuple[str, ...] = option(
+        (),
+        "A margin for a task, as my_task=0.5 or my_task/my_data=0.5, in the unit of the objective; may be repeated.",
+        repeated=True,
+    )
+    paper: bool = option(True, "Also judge the paper's tables.")
+
+    def validate(self) -> None:
+        super().validate()
+        require(self.runs or self.paper, "RUNS must name at least one folder or file with --nopaper", "none")
+        self.own_margins()
+
+    def own_margins(self) -> list[Margin]:
+        return [_margin(text) for text in self.margins]
+
+
+def _margin(text: str) -> Margin:
+    where, equals, size = text.rpartition("=")
+    task, _, data = where.partition("/")
+    try:
+        number = float(size)
+    except ValueError as error:
+        raise ConfigError(f"{RULE}. Received: {text!r}") from error
+    require(equals and task and 0 < number < math.inf, RULE, text)
+    return Margin(task, data or "*", number, "", "given by --margins")

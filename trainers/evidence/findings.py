@@ -1,0 +1,215 @@
+"""A comparison of methods in plain words: every difference with its intervals, the verdict, and what would decide."""
+
+import dataclasses
+import shlex
+from collections.abc import Iterable, Sequence
+from typing import Any
+
+from trainers.evidence.comparison import LEAST_SEEDS, Comparison, Verdict, cell_differences, compare, judge
+from trainers.evidence.differences import LEVELS, Difference, Pair
+from trainers.evidence.margins import Margin
+from trainers.evidence.power import MOST
+from trainers.sweeps.formats import NOTHING, counted, decimals, listed, p_text, ranges, signed, significant, value_text
+from trainers.sweeps.table import Table
+
+CRITERION = (
+    "equivalent if the 90 % interval of every difference lies inside the margin, different if one lies wholly outside, "
+    "otherwise inconclusive"
+)
+NOTE = (
+    "Differences are taken within each cell and seed and averaged over the cells; intervals are t intervals over "
+    f"seeds. Verdict: {CRITERION}."
+)
+
+
+@dataclasses.dataclass(frozen=True)
+class Terms:
+    """What a table is judged by.
+
+    Args:
+        margin: The smallest difference that matters; None if none was fixed.
+        unit: Of a difference.
+        command: What runs the same sweep again, to which --seeds is added; empty if that is not known.
+    """
+
+    margin: Margin | None = None
+    unit: str = ""
+    command: str = ""
+
+
+def sweep_command(task: str, config: str) -> str:
+    """What runs a sweep again with the flags that its config.json holds.
+
+    >>> sweep_command("language_modeling", "runs/my sweep/config.json")
+    "python -m trainers.sweep --task=language_modeling --config='runs/my sweep/config.json'"
+    """
+    return f"python -m trainers.sweep --task={task} --config={shlex.quote(config)}"
+
+
+def findings(table: Table, comparison: Comparison, terms: Terms) -> list[str]:
+    """The verdict, a sentence for every two methods, and what would decide if nothing does."""
+    sentences = [verdict_text(comparison, terms)]
+    sentences += [pair_sentence(table, comparison, each, terms) for each in comparison.differences]
+    sentences += [rate_sentence(each) for each in comparison.rates if sum(each.diverged)]
+    return sentences + ([advice] if (advice := advice_text(comparison, terms)) else [])
+
+
+def grouped_findings(
+    table: Table, groups: Iterable[tuple[str, Sequence[str]]], terms: Terms
+) -> list[tuple[Comparison, list[str]]]:
+    """The same for each of several groups of methods."""
+    compared = [compare(table, terms.margin, methods) for _, methods in groups]
+    return [(comparison, findings(table, comparison, terms)) for comparison in compared]
+
+
+def verdict_text(comparison: Comparison, terms: Terms) -> str:
+    """
+    >>> verdict_text(Comparison(("a", "b"), (), None, ""), Terms())
+    'Verdict on a and b: inconclusive, as no margin is fixed for this task.'
+    """
+    names = listed(comparison.methods)
+    if comparison.margin is None:
+        why = "no margin is fixed for this task" if terms.margin is None else "no run is done"
+        return f"Verdict on {names or 'the methods'}: inconclusive, as {why}."
+    reason = "; ".join(reasons(comparison))
+    return (
+        f"Verdict on {names}: {comparison.verdict.value}{f', as {reason}' if reason else ''} "
+        f"(margin {margin_text(comparison, terms)})."
+    )
+
+
+def reasons(comparison: Comparison) -> list[str]:
+    """Why there is no other verdict, where the intervals are not all of it."""
+    found = []
+    if comparison.failed:
+        shown = "; ".join(comparison.failed[:3])
+        more = f" and {len(comparison.failed) - 3} more" if len(comparison.failed) > 3 else ""
+        found.append(f"{counted(len(comparison.failed), 'run')} failed ({shown}{more})")
+    if comparison.missing:
+        found.append(
+            f"{counted(comparison.missing, 'planned run')} {'has' if comparison.missing == 1 else 'have'} no result"
+        )
+    if found:
+        return found
+    differing = [each for each in comparison.rates if each.differ]
+    if differing:
+        return [
+            f"{each.pair[0]} and {each.pair[1]} diverge at different rates ({p_text(each.p)})" for each in differing
+        ]
+    if not comparison.alike:
+        found.append("the methods diverged in different cells or seeds")
+    if comparison.differences and not comparison.enough_seeds:
+        found.append(f"at least {LEAST_SEEDS} seeds are needed")
+    return found
+
+
+def margin_text(comparison: Comparison, terms: Terms) -> str:
+    """The margin as it was fixed, and what a relative one amounts to."""
+    if terms.margin is None or not terms.margin.relative or comparison.margin is None:
+        return comparison.margin_text
+    return f"{comparison.margin_text}, ±{comparison.margin:.{significant(comparison.margin, 2)}f}"
+
+
+def pair_sentence(table: Table, comparison: Comparison, difference: Difference, terms: Terms) -> str:
+    name = pair_text(difference.pair)
+    if not difference.seeds:
+        return f"{name}: nothing to compare: both methods are done in no common cell and seed."
+    text = f"{name}: {difference_text(difference, comparison.margin, terms.unit, wide=True)}"
+    basis = f"{counted(difference.seeds, 'seed')}, {counted(difference.cells, 'cell')}"
+    return f"{text} ({basis}){position(table, difference, comparison.margin)}."
+
+
+def position(table: Table, difference: Difference, margin: float | None) -> str:
+    """Where the 90 % interval lies."""
+    if margin is None or difference.seeds < 2:
+        return ""
+    verdict = judge([difference], margin)
+    if verdict is Verdict.EQUIVALENT:
+        return ": inside the margin"
+    if verdict is Verdict.DIFFERENT:
+        better = (difference.mean < 0) == (table.direction == "min")
+        return f": outside the margin, {difference.pair[1]} is {'better' if better else 'worse'}"
+    return ": reaches across the margin"
+
+
+def rate_sentence(rates: Any) -> str:
+    sides = [
+        f"{diverged} of {runs} of {method}"
+        for method, diverged, runs in zip(rates.pair, rates.diverged, rates.runs, strict=True)
+    ]
+    return f"Runs that diverged: {listed(sides)}, {p_text(rates.p)} (Fisher's exact test, Holm)."
+
+
+def advice_text(comparison: Comparison, terms: Terms) -> str:
+    """How many seeds would decide, and the command that adds them."""
+    undecided = comparison.verdict is Verdict.INCONCLUSIVE and not comparison.incomplete and comparison.alike
+    if not undecided or comparison.margin is None or not comparison.differences:
+        return ""
+    if not comparison.enough_seeds:
+        return f"At least {LEAST_SEEDS} seeds are needed{_command(comparison, terms, LEAST_SEEDS)}"
+    plan = comparison.plan
+    if plan.seeds is None:
+        return f"More than {MOST:,} seeds would be needed to decide with a probability of 80 %."
+    case = "if there is no difference" if plan.no_difference else "if the differences are those found here"
+    command = _command(comparison, terms, plan.seeds)
+    return f"{plan.seeds} seeds would decide with a probability of 80 % {case}{command}"
+
+
+def _command(comparison: Comparison, terms: Terms, seeds: int) -> str:
+    return f": {terms.command} --seeds={more_seeds(comparison.seeds, seeds)}" if terms.command else "."
+
+
+def more_seeds(seeds: Sequence[Any], needed: int) -> str:
+    """The seeds that there are and the next ones, as --seeds takes them.
+
+    >>> more_seeds((1, 2, 3), 8), more_seeds((1, 2, 7), 4), more_seeds((), 3)
+    ('1-8', '1-2,7-8', '1-3')
+    """
+    known = sorted(int(seed) for seed in seeds)
+    following = range(known[-1] + 1 if known else 1, (known[-1] if known else 0) + 1 + max(0, needed - len(known)))
+    return ranges([*known, *following])
+
+
+def pair_text(pair: Pair) -> str:
+    return f"{pair[1]} - {pair[0]}"
+
+
+def difference_text(difference: Difference, margin: float | None, unit: str = "", wide: bool = False) -> str:
+    """The mean with its 90 % interval; with the 95 % interval too if `wide`.
+
+    >>> difference_text(Difference(("a", "b"), 5, 1, 0.1, 0.05, 4), 0.2, "points")
+    '+0.10 points [-0.01, +0.21]'
+    """
+    places = places_of(difference, margin)
+    mean = signed(difference.mean, places) + (f" {unit}" if unit else "")
+    if difference.seeds < 2:
+        return mean
+    intervals = [[signed(end, places) for end in difference.interval(level)] for level in LEVELS]
+    if not wide:
+        return f"{mean} [{', '.join(intervals[0])}]"
+    told = [
+        f"{100 * level:.0f} % interval {low} to {high}" for level, (low, high) in zip(LEVELS, intervals, strict=True)
+    ]
+    return f"{mean}, {', '.join(told)}"
+
+
+def places_of(difference: Difference, margin: float | None) -> int:
+    """Decimals: two digits of the margin; without one, as many as the interval deserves."""
+    if margin:
+        return significant(margin, 2)
+    if difference.seeds < 2:
+        return significant(difference.mean, 2)
+    low, high = difference.interval()
+    return decimals((high - low) / 2)
+
+
+def cell_table(table: Table, comparisons: Iterable[Comparison]) -> list[list[str]]:
+    """Headings, then for every cell the differences that were compared, with their 90 % intervals."""
+    compared = {each.pair: comparison.margin for comparison in comparisons for each in comparison.differences}
+    pairs = list(compared)
+    lines = [[*table.row_names, *map(pair_text, pairs)]]
+    for row in table.rows:
+        cells = cell_differences(table, row, pairs)
+        texts = [difference_text(each, compared[each.pair]) if each.seeds else NOTHING for each in cells]
+        lines.append([*map(value_text, row), *texts])
+    return lines

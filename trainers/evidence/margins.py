@@ -1,0 +1,148 @@
+"""The smallest difference that would matter to a user, for each task and data set: what verdicts are judged by.
+
+These numbers were fixed before the runs that they judge. A change of one is a line in CHANGELOG.md.
+"""
+
+import dataclasses
+import fnmatch
+import pathlib
+from collections.abc import Mapping
+from typing import Any
+
+
+@dataclasses.dataclass(frozen=True)
+class Margin:
+    """Two methods whose means differ by less are as good as each other.
+
+    Args:
+        task: The name of the task.
+        data: Names of data sets, as `fnmatch` has them.
+        size: In the unit of the task's objective; in percent of its mean if `relative`.
+        unit: Of `size`.
+        reason: Why a smaller difference would not matter, and this one might.
+        relative: Whether `size` is a percentage of the mean over all cells.
+    """
+
+    task: str
+    data: str
+    size: float
+    unit: str
+    reason: str
+    relative: bool = False
+
+    def absolute(self, mean: float) -> float:
+        """In the unit of the objective.
+
+        >>> Margin("language_modeling", "*", 1.0, "%", "", relative=True).absolute(60.0)
+        0.6
+        """
+        return self.size * abs(mean) / 100 if self.relative else self.size
+
+    def fits(self, task: str, data: str) -> bool:
+        return task == self.task and fnmatch.fnmatchcase(data.lower(), self.data)
+
+    @property
+    def text(self) -> str:
+        """
+        >>> Margin("machine_translation", "*", 0.5, "BLEU", "").text
+        '±0.5 BLEU'
+        """
+        return f"±{self.size:g} {self.unit}{' of the mean' if self.relative else ''}".rstrip()
+
+
+IMAGES, LANGUAGE, TRANSLATION = "image_classification", "language_modeling", "machine_translation"
+
+# The first that fits counts.
+MARGINS = (
+    Margin(
+        IMAGES,
+        "digits",
+        0.2,
+        "points",
+        "Two of the 1,000 validation images, which show no difference below one. Of an error of 5 % it is one "
+        "mistake in 25; the sampling error of such a validation set is 0.7 points.",
+    ),
+    Margin(
+        IMAGES,
+        "*mnist*",
+        0.1,
+        "points",
+        "Ten of MNIST's 10,000 validation images: one mistake in 20 of an error of 2 %. The sampling error of the "
+        "validation set is 0.14 points.",
+    ),
+    Margin(
+        IMAGES,
+        "imagenette*",
+        1.0,
+        "points",
+        "A part of Imagenette with 200 validation images: two of them. The sampling error of that set is about 3 "
+        "points.",
+    ),
+    Margin(
+        IMAGES,
+        "imagenet2012*",
+        0.3,
+        "points",
+        "150 of the 50,000 validation images; the sampling error of the set is 0.2 points. The paper prints one "
+        "decimal and calls methods indistinguishable whose means differ by 0.2 points over its grid.",
+    ),
+    Margin(
+        IMAGES,
+        "*",
+        0.5,
+        "points",
+        "Any other set of images: one image in 200. State a smaller one for a large validation set.",
+    ),
+    Margin(
+        LANGUAGE,
+        "*",
+        1.0,
+        "%",
+        "One percent of a perplexity is 0.01 nats per token. Of the paper's best perplexity, 19.5, it is 0.2: twice "
+        "the last digit that the paper prints.",
+        relative=True,
+    ),
+    Margin(
+        TRANSLATION,
+        "numbers",
+        1.0,
+        "BLEU",
+        "Made-up sentences with a BLEU of about 85: one BLEU is one fifteenth of what is missing to 100.",
+    ),
+    Margin(
+        TRANSLATION,
+        "*",
+        0.5,
+        "BLEU",
+        "Real text: five times the last digit that the paper prints, and about what two seeds of one configuration "
+        "differ by on Multi30k (0.4 to 0.5 BLEU).",
+    ),
+)
+# Values of --dataset that say in which form the data come, not which they are.
+_FORMS = ("folder", "text", "wikitext")
+
+
+def margin_of(task: str, data: str) -> Margin | None:
+    """The margin for a data set; None for a task that the table does not have.
+
+    >>> margin_of("image_classification", "digits").text, margin_of("wine_quality", "wine")
+    ('±0.2 points', None)
+    """
+    return next((each for each in MARGINS if each.fits(task, data)), None)
+
+
+def data_name(config: Mapping[str, Any]) -> str:
+    """What the data of a run are called: the name of a data set, or that of the folder with the files.
+
+    >>> data_name({"dataset": "wikitext", "data_dir": "/data/wikitext-2/"})
+    'wikitext-2'
+    >>> data_name({"dataset": "text", "source": "/data/multi30k/train.en.gz"})
+    'multi30k'
+    """
+    dataset = str(config.get("dataset") or "")
+    if dataset in _FORMS:
+        if config.get("data_dir"):
+            return pathlib.PurePath(str(config["data_dir"])).name or dataset
+        if config.get("source"):
+            return pathlib.PurePath(str(config["source"])).parent.name or dataset
+    return dataset

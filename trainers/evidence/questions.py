@@ -1,0 +1,81 @@
+"""What sweeps and the paper's tables say to the questions of `groups`."""
+
+import dataclasses
+from collections.abc import Iterable, Sequence
+
+from trainers.evidence.comparison import Comparison, compare
+from trainers.evidence.findings import Terms, sweep_command
+from trainers.evidence.groups import QUESTIONS, method_groups
+from trainers.evidence.margins import Margin
+from trainers.evidence.objectives import OBJECTIVES
+from trainers.evidence.published import NAMES, published_comparison, published_terms
+from trainers.reports.folders import CONFIG
+from trainers.reports.paper import TABLES
+from trainers.reports.reading import Sweep
+
+PAPER = "the paper"
+
+
+@dataclasses.dataclass(frozen=True)
+class Answer:
+    """What a sweep, or one of the paper's tables, says to a question.
+
+    Args:
+        question: One of `QUESTIONS`.
+        task: Its task.
+        data: Its data set, and its model where the task has several.
+        source: The name of its folder; "the paper" for the paper's table.
+        direction: "min" or "max": which value is better.
+        comparison: The methods, two by two.
+        terms: What they are judged by.
+    """
+
+    question: str
+    task: str
+    data: str
+    source: str
+    direction: str
+    comparison: Comparison
+    terms: Terms
+
+    @property
+    def published(self) -> bool:
+        return self.source == PAPER
+
+
+def answers(sweeps: Iterable[Sweep], margins: Sequence[Margin] = ()) -> list[Answer]:
+    """All that some sweeps answer, question by question; `margins` come before those of the table."""
+    asked = [(sweep, _terms(sweep, margins)) for sweep in sweeps]
+    found = [answer for sweep, terms in asked for answer in _answers(sweep, terms)]
+    return sorted(found, key=lambda answer: QUESTIONS.index(answer.question))
+
+
+def published_answers() -> list[Answer]:
+    """What the paper's three tables say."""
+    return [
+        Answer(
+            QUESTIONS[0],
+            task,
+            NAMES[task],
+            PAPER,
+            OBJECTIVES[task].direction,
+            published_comparison(task),
+            published_terms(task),
+        )
+        for task in TABLES
+    ]
+
+
+def _answers(sweep: Sweep, terms: Terms) -> Iterable[Answer]:
+    table = sweep.table()
+    for question, methods in method_groups(table):
+        comparison = compare(table, terms.margin, methods)
+        yield Answer(question, sweep.task, sweep.subject, sweep.folder.name, table.direction, comparison, terms)
+
+
+def _terms(sweep: Sweep, margins: Sequence[Margin]) -> Terms:
+    """With a path that a command line can use, where a page has only the name of a folder."""
+    config = sweep.folder.path / CONFIG
+    command = sweep_command(sweep.task, str(config)) if config.exists() and not sweep.kept else ""
+    own = next((each for each in margins if each.fits(sweep.task, sweep.data)), sweep.terms.margin)
+    return dataclasses.replace(sweep.terms, margin=own, command=command)

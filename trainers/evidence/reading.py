@@ -1,0 +1,48 @@
+"""Finds sweeps: their folders, or results.csv alone."""
+
+import pathlib
+from collections.abc import Iterable
+
+from trainers.engine.files import UnreadableError, read_text
+from trainers.engine.flags import ConfigError, require
+from trainers.evidence.objectives import OBJECTIVES, objective_named
+from trainers.reports.folders import CONFIG, SWEEP_OF, Folder, find_folders
+from trainers.reports.reading import DAMAGE, Sweep, described, read_sweep
+from trainers.sweeps.stored import parse_results
+
+
+def read_sweeps(roots: Iterable[str]) -> tuple[list[Sweep], list[str]]:
+    """The sweeps at or below some folders or in some files, every one once, and what could not be read."""
+    problems: list[str] = []
+    sweeps: dict[pathlib.Path, Sweep] = {}
+    for root in roots:
+        path = pathlib.Path(root)
+        require(path.exists(), "RUNS must be folders of sweeps, or files results.csv", root)
+        for sweep in _from_file(path, problems) if path.is_file() else _from_folder(path, problems):
+            sweeps.setdefault(sweep.folder.path.resolve(), sweep)
+    return list(sweeps.values()), problems
+
+
+def _from_folder(path: pathlib.Path, problems: list[str]) -> Iterable[Sweep]:
+    found = [folder for folder in find_folders([str(path)], problems) if folder.task.startswith(SWEEP_OF)]
+    require(found, "RUNS must be folders with sweeps in or below them", str(path))
+    for folder in found:
+        try:
+            yield read_sweep(folder, problems, curves=False)
+        except DAMAGE as error:
+            problems.append(f"{folder.path} ({described(error)})")
+
+
+def _from_file(path: pathlib.Path, problems: list[str]) -> Iterable[Sweep]:
+    """A file beside its config.json is the sweep of that folder; without one, its objective tells the task."""
+    if (path.parent / CONFIG).exists():
+        yield from _from_folder(path.parent, problems)
+        return
+    try:
+        results, metric = parse_results(read_text(path))
+    except UnreadableError as error:
+        raise ConfigError(f"A file of RUNS must be the results.csv of a sweep. Received: {path} ({error})") from error
+    task = next((name for name, each in OBJECTIVES.items() if each.metric == metric), metric)
+    name = path.resolve().parent.name if path.name == "results.csv" else path.stem
+    folder = Folder(path, name, f"{SWEEP_OF}{task}", {})
+    yield Sweep(folder, objective_named(task, metric, "min"), tuple(results), None, ())

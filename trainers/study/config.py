@@ -1,0 +1,23 @@
+"""The flags of the program. Needs no TensorFlow."""
+
+import dataclasses
+
+from trainers.engine.flags import Flags, option, require
+
+
+@dataclasses.dataclass(frozen=True)
+class StudyConfig(Flags):
+    """The sweeps of a study, and where the figure goes."""
+
+    subject = "Study"
+
+    runs: tuple[str, ...] = option(
+        (),
+        "Folders of sweeps with a dynamic warmup or with several periods, or folders of such folders.",
+        positional=True,
+    )
+    output_dir: str = option("", "Folder for the figures and their numbers. Without it nothing is written.")
+
+    def validate(self) -> None:
+        super().validate()
+        require(self.runs, "RUNS must name at least one folder", "none")

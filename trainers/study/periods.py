@@ -1,0 +1,132 @@
+"""Whether untuned linear warmup is long enough: against longer periods, at every rate and beta_2."""
+
+import dataclasses
+from collections.abc import Mapping
+
+from tfwarmup.factors import untuned_linear_period
+from trainers.evidence.differences import LEVELS, Difference
+from trainers.study.failures import Place, Trained
+from trainers.study.measures import cell_at
+from trainers.sweeps.cells import PERIOD, method_label
+from trainers.sweeps.formats import NOTHING, signed, value_text
+from trainers.sweeps.summary import cell_text
+from trainers.sweeps.table import METHOD
+from trainers.sweeps.tuned import make_duel
+
+RULE, TUNED = "untuned_linear", "linear"
+TOO_SHORT, LONG_ENOUGH, OPEN = "too short", "long enough", "open"
+HEADINGS = (
+    "rate",
+    "beta_2",
+    "period of the rule",
+    "rule",
+    "failed",
+    "best longer periods",
+    "gain",
+    "failed",
+    "verdict",
+)
+
+
+@dataclasses.dataclass(frozen=True)
+class Judgement:
+    """The rule against longer periods at one place.
+
+    Args:
+        place: The rate and beta_2.
+        periods: The longer periods that each half of the seeds chose; empty if there are none.
+        gain: How much better the chosen periods are than the rule, in the unit of the objective.
+        failed: Failed runs of the rule,
+        least_failed: and of the longer period that has the fewest; None if there is none.
+        margin: The smallest gain that matters.
+    """
+
+    place: Place
+    periods: tuple[float, ...]
+    gain: Difference | None
+    failed: int
+    least_failed: int | None
+    margin: float
+
+    @property
+    def verdict(self) -> str:
+        if self.least_failed is None:
+            return OPEN
+        low, high = self.gain.interval(LEVELS[0]) if self.gain and self.gain.seeds > 1 else (None, None)
+        if (low is not None and low > self.margin) or self.failed > self.least_failed == 0:
+            return TOO_SHORT
+        if high is not None and high < self.margin and self.failed <= self.least_failed:
+            return LONG_ENOUGH
+        return OPEN
+
+
+def can_judge(trained: Trained) -> bool:
+    return RULE in trained.runs and len(_labels(trained)) > 1 and trained.sweep.terms.margin is not None
+
+
+def judgements(trained: Trained) -> list[Judgement]:
+    """One for each place."""
+    return [_judgement(trained, place) for place in trained.places]
+
+
+def _judgement(trained: Trained, place: Place) -> Judgement:
+    # 2 / (1 - 0.95) is 39.99999999999996: a period of 40 is not longer.
+    shortest = untuned_linear_period(place[1]) * (1 + 1e-9)
+    longer = {period: label for period, label in _labels(trained).items() if period > shortest}
+    table = trained.sweep.table()
+    named = {"learning_rate": place[0], "beta_2": place[1]}
+    row = tuple(named[name] for name in table.row_names)
+    duel = make_duel(table, row, (TUNED, RULE), longer) if longer else None
+    margin = trained.sweep.terms.margin
+    assert margin is not None
+    mean = cell_at(trained, RULE, place).mean
+    return Judgement(
+        place,
+        duel.periods if duel else (),
+        _gain(trained, duel.difference) if duel else None,
+        trained.failed(RULE, place) or 0,
+        min((trained.failed(label, place) or 0 for label in longer.values()), default=None),
+        margin.absolute(mean or 0.0),
+    )
+
+
+def _gain(trained: Trained, difference: Difference) -> Difference:
+    """With the sign of an advantage."""
+    sign = -1 if trained.sweep.objective.direction == "min" else 1
+    return dataclasses.replace(difference, mean=sign * difference.mean)
+
+
+def _labels(trained: Trained) -> Mapping[float, str]:
+    """The periods of the tuned warmup, with their names in the table."""
+    tuned = [run.values for run in trained.sweep.results if run.values[METHOD] == TUNED]
+    return {values[PERIOD]: method_label(values) for values in sorted(tuned, key=lambda values: values[PERIOD])}
+
+
+def period_table(trained: Trained) -> list[list[str]]:
+    """Headings, then a row for every rate and beta_2."""
+    return [list(HEADINGS), *(_row(trained, judgement) for judgement in judgements(trained))]
+
+
+def _row(trained: Trained, judged: Judgement) -> list[str]:
+    rate, beta_2 = judged.place
+    cell = cell_at(trained, RULE, judged.place)
+    return [
+        value_text(rate),
+        value_text(beta_2),
+        f"{untuned_linear_period(beta_2):.0f}",
+        cell_text(cell, cell.n, 2),  # the next column has the runs that failed
+        str(judged.failed),
+        " and ".join(dict.fromkeys(f"{period:g}" for period in judged.periods)) or NOTHING,
+        _gain_text(judged.gain),
+        NOTHING if judged.least_failed is None else str(judged.least_failed),
+        judged.verdict,
+    ]
+
+
+def _gain_text(gain: Difference | None) -> str:
+    if gain is None or not gain.seeds:
+        return NOTHING
+    if gain.seeds < 2:
+        return signed(gain.mean, 2)
+    low, high = gain.interval(LEVELS[0])
+    return f"{signed(gain.mean, 2)} [{signed(low, 2)}, {signed(high, 2)}]"

@@ -1,0 +1,59 @@
+"""The program: sweeps of a study in, what every method reached out, with the figure of failures."""
+
+import pathlib
+
+from trainers.engine.flags import require
+from trainers.evidence.reading import read_sweeps
+from trainers.study.conditions import DYNAMIC, conditions
+from trainers.study.config import StudyConfig
+from trainers.study.failures import Trained, has_losses
+from trainers.study.measures import default_place, method_table
+from trainers.study.periods import RULE, TUNED, can_judge, period_table
+from trainers.sweeps.formats import aligned, value_text
+
+
+def sum_up(config: StudyConfig) -> str:
+    """A table and the conditions for every sweep; writes the figures if there is a folder for them."""
+    sweeps, problems = read_sweeps(config.runs)
+    found = [Trained(sweep) for sweep in sweeps if has_losses(sweep)]
+    compared = [trained for trained in found if DYNAMIC in trained.runs]
+    judged = [trained for trained in found if can_judge(trained)]
+    rule = f"RUNS must have sweeps with {DYNAMIC}, or with {RULE} and several periods of {TUNED}, among their warmups"
+    require(compared or judged, rule, " ".join(config.runs))
+    parts = [*(_methods_text(trained) for trained in compared), *(_periods_text(trained) for trained in judged)]
+    parts += [f"left out: {problem}" for problem in problems]
+    if config.output_dir:
+        shown = [trained for trained in found if DYNAMIC in trained.runs or can_judge(trained)]
+        parts.append(_write(pathlib.Path(config.output_dir), shown))
+    return "\n\n".join(parts)
+
+
+def _methods_text(trained: Trained) -> str:
+    """What every method reached, and the conditions."""
+    rate, beta_2 = map(value_text, default_place(trained))
+    title = f"{_title(trained)}; default cell: rate {rate}, beta_2 {beta_2}"
+    return "\n".join([title, aligned(method_table(trained)), _limit(trained), *conditions(trained)])
+
+
+def _periods_text(trained: Trained) -> str:
+    """Whether the rule is long enough."""
+    margin = trained.sweep.terms.margin
+    judged_by = (
+        f"Gain: how much better the best longer period is, 90 % interval, margin {margin.text if margin else ''}."
+    )
+    return "\n".join([_title(trained), aligned(period_table(trained)), _limit(trained), judged_by])
+
+
+def _title(trained: Trained) -> str:
+    return f"{trained.sweep.folder.name}: {trained.sweep.objective.label}"
+
+
+def _limit(trained: Trained) -> str:
+    return f"A run fails if its validation loss ends above {trained.limit:.3f}, or if it diverges."
+
+
+def _write(folder: pathlib.Path, found: list[Trained]) -> str:
+    from trainers.figures.failures import draw_failures  # matplotlib takes a while to import
+
+    names = [draw_failures(folder, trained) for trained in found]
+    return "\n".join(f"written: {folder / name}.csv, .svg, .png, .pdf" for name in names)
