@@ -7,10 +7,11 @@ import numpy as np
 
 from tests.trainers.sweeps import points
 from trainers.analysis.findings import EARLY
+from trainers.evidence.objectives import OBJECTIVES, Objective
+from trainers.figures.config import SimulationConfig
+from trainers.figures.programs import simulate
 from trainers.reports.folders import Folder
-from trainers.reports.objectives import OBJECTIVES, Objective
 from trainers.reports.reading import Measured, Sweep
-from trainers.simulate import SimulationConfig, simulate
 from trainers.sweeps.cells import METHODS, Cell, method_flags
 from trainers.sweeps.results import Result
 

@@ -2,6 +2,7 @@
 
 import csv
 import json
+import re
 import xml.etree.ElementTree
 
 import numpy as np
@@ -9,10 +10,10 @@ import pytest
 
 from tests.trainers.helpers import finish, program
 from tfwarmup import WARMUPS, effective_warmup_period, factors
-from trainers.effective_warmup import WarmupConfig, draw_warmups
-from trainers.engine.config import ConfigError, make_config
+from trainers.engine.flags import ConfigError, make_config
+from trainers.figures.config import SimulationConfig, WarmupConfig
 from trainers.figures.look import METHODS, STYLES, write_csv
-from trainers.simulate import SimulationConfig, simulate
+from trainers.figures.programs import draw_warmups, simulate
 
 
 def read_csv(path):
@@ -22,9 +23,13 @@ def read_csv(path):
 
 
 def assert_figure(folder, name):
-    """SVG, PNG and CSV are there, whole."""
+    """SVG, PNG, PDF and CSV are there, whole; the PDF has the width of a column."""
     assert xml.etree.ElementTree.parse(folder / f"{name}.svg").getroot().tag.endswith("svg")
     assert (folder / f"{name}.png").read_bytes().startswith(b"\x89PNG")
+    assert (folder / f"{name}.svg").stat().st_size < 200_000
+    pdf = (folder / f"{name}.pdf").read_bytes()
+    assert pdf.startswith(b"%PDF")
+    assert re.findall(rb"/MediaBox \[ ?0 0 ([\d.]+)", pdf) == [b"237.6"]  # 3.3 inches
     return read_csv(folder / f"{name}.csv")
 
 
@@ -47,7 +52,7 @@ def test_a_simulation_again_is_the_same_and_another_is_refused(tmp_path):
     before = (tmp_path / "update_magnitudes.csv").read_text()
     run_simulation(tmp_path, iterations=20)
     assert (tmp_path / "update_magnitudes.csv").read_text() == before
-    with pytest.raises(ConfigError, match="--output_dir must be new or hold this very run"):
+    with pytest.raises(ConfigError, match="--output_dir must be new or hold this run"):
         run_simulation(tmp_path, iterations=20, warmup="untuned_linear")
     assert (tmp_path / "update_magnitudes.csv").read_text() == before
 

@@ -1,139 +1,20 @@
-"""The page in a real browser: headless Chromium, without a network."""
+"""The page in a real browser: its answer, its slider, its tables, on a screen and on a phone."""
 
-import base64
-import csv
 import json
-import re
-import shutil
 import time
 
 import numpy as np
 import pytest
-from selenium import webdriver
-from selenium.webdriver.chrome.service import Service
 from selenium.webdriver.common.by import By
-from selenium.webdriver.support.ui import WebDriverWait
 
 from tests.trainers import reports
+from tests.trainers.browser import curves, download, factor_table, look, needs_browser, run, set_input, wait_until_ready
 from tfwarmup import effective_warmup_period, warmups
 from tfwarmup.factors import momentum_steps, rho_inf
 from trainers.figures.look import METHODS
-from trainers.reports.palette import contrast
-from trainers.reports.program import write_report
+from trainers.sweeps.summary import COLUMNS
 
-DRIVER, BROWSER = shutil.which("chromedriver"), shutil.which("chromium") or shutil.which("google-chrome")
-pytestmark = pytest.mark.skipif(
-    not (DRIVER and BROWSER), reason="needs chromium and chromedriver (Debian: chromium, chromium-driver)"
-)
-FLAGS = (
-    "--headless",
-    "--no-sandbox",
-    "--disable-gpu",
-    "--disable-quic",
-    "--no-first-run",
-    "--disable-background-networking",
-    "--disable-component-update",
-    "--disable-sync",
-)
-WITHIN = 20  # seconds, on a machine that is busy with something else
-ROWS = ("period", "constant", "half", "nearly", "fifth", "momentum", "rho_inf")
-
-
-@pytest.fixture(scope="session")
-def page(tmp_path_factory):
-    """The file, made from one of everything."""
-    runs = tmp_path_factory.mktemp("page")
-    reports.write_simulation(runs / "all/simulation")
-    reports.write_analysis(runs / "all/analysis")
-    reports.write_sweep(runs / "all/sweep", reports.same)
-    reports.write_run(runs / "all/=mine, <b>", records=reports.training_records(), results={"val_error": 0.1})
-    write_report([str(runs / "all")], str(runs / "report.html"))
-    return runs / "report.html"
-
-
-@pytest.fixture(scope="session")
-def browser(tmp_path_factory):
-    options = webdriver.ChromeOptions()
-    options.binary_location = BROWSER
-    profile, downloads = tmp_path_factory.mktemp("profile"), tmp_path_factory.mktemp("downloads")
-    for flag in (*FLAGS, f"--user-data-dir={profile}"):
-        options.add_argument(flag)
-    options.set_capability("goog:loggingPrefs", {"browser": "ALL", "performance": "ALL"})
-    driver = webdriver.Chrome(options=options, service=Service(DRIVER))
-    driver.downloads = downloads
-    driver.execute_cdp_cmd("Browser.setDownloadBehavior", {"behavior": "allow", "downloadPath": str(downloads)})
-    yield driver
-    driver.quit()
-
-
-@pytest.fixture
-def opened(browser, page):
-    """The page, new, on a light desktop screen."""
-    browser.get("about:blank")
-    look(browser)
-    browser.get_log("browser")
-    browser.get_log("performance")
-    browser.get(page.as_uri())
-    wait(browser, lambda: run(browser, "return document.querySelectorAll('.chart:not(.js-plotly-plot)').length") == 0)
-    return browser
-
-
-def look(browser, width=1280, scheme="light", media=""):
-    size = {"width": width, "height": 900, "deviceScaleFactor": 1, "mobile": width < 600}
-    browser.execute_cdp_cmd("Emulation.setDeviceMetricsOverride", size)
-    features = [{"name": "prefers-color-scheme", "value": scheme}]
-    browser.execute_cdp_cmd("Emulation.setEmulatedMedia", {"media": media, "features": features})
-
-
-def run(browser, script, *arguments):
-    return browser.execute_script(script, *arguments)
-
-
-def wait(browser, condition):
-    WebDriverWait(browser, WITHIN, 0.05).until(lambda _: condition())
-
-
-def set_input(browser, name, value):
-    """As if a user had moved or typed it."""
-    script = (
-        "const e = document.getElementById(arguments[0]); e.value = arguments[1]; e.dispatchEvent(new Event('input'))"
-    )
-    run(browser, script, name, str(value))
-
-
-def curves(browser, selector="#factor-chart"):
-    """The lines of a chart by their names: x, y and whether they are drawn."""
-    script = """
-        const drawn = document.querySelector(arguments[0]).data;
-        return drawn.map(t => [t.name, Array.from(t.x), Array.from(t.y), t.visible])"""
-    return {name: (np.array(x), np.array(y), visible) for name, x, y, visible in run(browser, script, selector)}
-
-
-def factor_table(browser):
-    """The numbers below the slider, with every digit: a row name to a method to a value."""
-    script = """
-        const rows = [...document.querySelectorAll('#factor-table tbody tr')];
-        return rows.map(row => [...row.cells].slice(1).map(cell => cell.dataset.value))"""
-    rows = run(browser, script)
-    return {name: dict(zip(METHODS, row, strict=True)) for name, row in zip(ROWS, rows, strict=True)}
-
-
-def download(browser, name):
-    """Clicks a table's button; returns the rows of the file that arrives."""
-    path = browser.downloads / f"{name}.csv"
-    path.unlink(missing_ok=True)
-    run(browser, 'document.querySelector(`button[data-csv="${arguments[0]}"]`).click()', name)
-    wait(browser, path.exists)
-    with path.open(encoding="utf-8-sig", newline="") as file:
-        return list(csv.reader(file))
-
-
-def colours(browser, selector, what="color"):
-    """What the browser makes of all rules, for every element that there is."""
-    script = "return [...document.querySelectorAll(arguments[0])].map(e => getComputedStyle(e)[arguments[1]])"
-    found = [re.findall(r"\d+", colour)[:3] for colour in run(browser, script, selector, what)]
-    assert found
-    return ["#" + "".join(f"{int(channel):02X}" for channel in channels) for channels in found]
+pytestmark = needs_browser
 
 
 def test_it_opens_without_errors_and_without_any_request(opened):
@@ -164,7 +45,7 @@ def test_the_slider_shows_the_librarys_numbers(opened, name, value):
     assert int(table["momentum"]["radam"]) == momentum_steps(beta_2)
     assert float(table["rho_inf"]["radam"]) == pytest.approx(rho_inf(beta_2), rel=1e-12)
     assert float(table["constant"]["untuned_linear"]) == pytest.approx(2 / (1 - beta_2), rel=1e-12)
-    assert f"RAdam at β₂ = {beta_2}: momentum for updates 1 to 4" in opened.find_element(By.ID, "phases").text
+    assert f"RAdam at β₂ = {beta_2}: updates 1 to 4 are momentum steps" in opened.find_element(By.ID, "phases").text
 
 
 def test_a_value_that_cannot_be_changes_nothing(opened):
@@ -184,44 +65,9 @@ def test_the_axis_can_be_the_papers(opened):
     np.testing.assert_allclose(omega, warmups.Rectified(0.999)(t), rtol=1e-9)
 
 
-def click_legend(browser, selector, name):
-    script = """
-        const item = [...document.querySelectorAll(`${arguments[0]} .legend .traces`)]
-            .find(e => e.textContent.trim() === arguments[1]).querySelector('.legendtoggle');
-        item.scrollIntoView({block: 'center', behavior: 'instant'});
-        return item"""
-    webdriver.ActionChains(browser).click(run(browser, script, selector, name)).perform()
-
-
-def test_a_legend_click_hides_a_method_in_all_charts_of_its_sweep(opened):
-    loss, error = '[data-chart="sweep-1-0"]', '[data-chart="sweep-1-1"]'
-
-    def seen(selector):
-        return {name for name, (_, _, visible) in curves(opened, selector).items() if visible is True}
-
-    assert seen(loss) == seen(error) == {"Untuned exponential", "Untuned linear", "RAdam"}
-    click_legend(opened, loss, "RAdam")
-    wait(opened, lambda: seen(loss) == seen(error) == {"Untuned exponential", "Untuned linear"})
-    choice = opened.find_element(By.ID, "choice-sweep-1")
-    choice.find_elements(By.TAG_NAME, "option")[1].click()
-    assert "RAdam" not in seen(loss)  # another cell, the same method
-    click_legend(opened, error, "RAdam")
-    wait(opened, lambda: "RAdam" in seen(loss) & seen(error))
-
-
-def test_the_cell_that_is_chosen_is_drawn(opened):
-    def last_error():
-        return curves(opened, '[data-chart="sweep-1-1"]')["RAdam"][1][-1]
-
-    for number, rate in enumerate((1e-3, 1e-2)):
-        opened.find_element(By.ID, "choice-sweep-1").find_elements(By.TAG_NAME, "option")[number].click()
-        runs = [100 * (reports.same(rate, 0.999, "radam", seed) + 1 / 100) for seed in (1, 2, 3)]
-        assert last_error() == pytest.approx(np.mean(runs), rel=1e-6)
-
-
 def test_a_table_can_be_downloaded_with_every_digit(opened):
     rows = download(opened, "sweep_1")
-    assert rows[0] == ["learning_rate", "beta_2", "warmup", "mean", "std", "n", "diverged", "failed", "missing"]
+    assert rows[0] == ["learning_rate", "beta_2", "warmup", *COLUMNS]
     assert len(rows) == 1 + 2 * 3
     first = rows[1]
     assert first[:3] == ["0.001", "0.999", "untuned_exponential"]
@@ -240,63 +86,92 @@ def test_the_table_below_the_slider_is_downloaded_as_it_is(opened):
 
 
 def test_what_a_folder_is_called_is_neither_markup_nor_a_formula(opened):
-    assert opened.find_elements(By.CSS_SELECTOR, "section b, section img") == []
+    assert opened.find_elements(By.CSS_SELECTOR, "section b, section img:not([src^='data:image/svg'])") == []
     names = {row[0] for row in download(opened, "folders")}
     assert "'=mine, <b>" in names
 
 
-def test_every_table_has_a_button(opened):
-    assert run(opened, "return document.querySelectorAll('table').length") == run(
-        opened, "return document.querySelectorAll('button[data-csv]').length"
-    )
+def test_every_table_and_every_chart_has_its_buttons(opened):
+    counted = "return arguments[0].map(each => document.querySelectorAll(each).length)"
+    tables, buttons = run(opened, counted, ["table:not(.numbers table)", "button[data-csv]"])
+    assert tables == buttons
+    charts, *buttons = run(opened, counted, [".chart", ".chart-csv", ".chart-png", ".numbers"])
+    assert buttons == [charts] * 3
 
 
 @pytest.mark.parametrize("width", [320, 375])
 def test_a_phone_scrolls_down_only(opened, width):
     look(opened, width)
     opened.refresh()
-    wait(opened, lambda: run(opened, "return document.querySelectorAll('.chart:not(.js-plotly-plot)').length") == 0)
+    wait_until_ready(opened)
     assert run(opened, "return document.documentElement.scrollWidth") <= width
-    assert (
-        run(opened, "return Math.max(...[...document.querySelectorAll('.main-svg')].map(e => e.clientWidth))") <= width
-    )
-    height = (
-        "return Math.min(...[...document.querySelectorAll('button, select, #beta-slider')].map(e => e.offsetHeight))"
-    )
-    assert run(opened, height) >= 32  # a finger can hit them
+    assert run(opened, "return Math.max(...[...document.querySelectorAll('svg')].map(e => e.clientWidth))") <= width
+    controls = [
+        "return Math.min(...[...document.querySelectorAll('button, select, #beta-slider')]",
+        ".filter(e => e.checkVisibility()).map(e => e.offsetHeight))",
+    ]
+    assert run(opened, "".join(controls)) >= 32  # a finger can hit them
+
+
+@pytest.mark.parametrize(("width", "narrow"), [(320, True), (390, True), (1280, False)])
+def test_a_phone_has_its_own_picture_of_the_differences(opened, width, narrow):
+    look(opened, width)
+    opened.refresh()
+    wait_until_ready(opened)
+    script = """
+        const picture = document.querySelector('#differences .picture img'), figure = picture.closest('figure');
+        return [picture.currentSrc !== picture.src, picture.naturalWidth, picture.clientWidth, figure.clientWidth]"""
+    is_narrow, natural, shown, room = run(opened, script)
+    assert is_narrow == narrow
+    assert shown <= room  # nothing to scroll
+    assert natural < 300 if narrow else natural > 600  # its letters are not shrunk
+
+
+@pytest.mark.parametrize("width", [320, 375])
+def test_every_table_fits_a_phone(opened, width):
+    look(opened, width)
+    run(opened, "for (const e of document.querySelectorAll('details')) e.open = true")
+    script = """
+        return [...document.querySelectorAll('.scroll')].filter(e => e.scrollWidth > e.clientWidth + 1)
+            .map(e => e.querySelector('table').id || e.textContent.slice(0, 60))"""
+    assert run(opened, script) == []
 
 
 @pytest.mark.parametrize(
-    ("scheme", "media", "is_dark"), [("light", "", False), ("dark", "", True), ("dark", "print", False)]
+    ("beta_2", "updates", "text"),
+    [
+        (0.999, 100_000, "takes 2,000 updates at β₂ = 0.999. That is 2 % of your 100,000 updates."),
+        (0.99, 300, "takes 200 updates at β₂ = 0.99. That is 66.67 % of your 300 updates. Use a smaller β₂"),
+        (0.999, 500, "Your run ends first, at 25 % of the learning rate. Use a smaller β₂, or choose a shorter"),
+        (0.999, 500, "LinearWarmup(rate, period=50) takes 10 %."),
+    ],
 )
-def test_text_and_lines_stand_out_on_any_screen_and_on_paper(opened, scheme, media, is_dark):
-    look(opened, scheme=scheme, media=media)
-    (background,) = colours(opened, "body", "backgroundColor")
-    assert (contrast(background, "#FFFFFF") > 10) == is_dark
-    wanted = {("body, h1, th, .note, small, .verdict, .mark", "color"): 4.5}
-    wanted |= {("#factor-chart text", "fill"): 7, (".scatterlayer .js-line, .legendlines path", "stroke"): 3.4}
-    for (selector, what), least in wanted.items():
-        assert min(contrast(colour, background) for colour in colours(opened, selector, what)) >= least, selector
+def test_the_share_of_a_run_that_is_warmup_is_told(opened, beta_2, updates, text):
+    run(opened, f"document.querySelector('[data-beta=\"{beta_2}\"]').click()")
+    set_input(opened, "run-updates", updates)
+    assert text in opened.find_element(By.ID, "share").text
+    pressed = opened.find_elements(By.CSS_SELECTOR, '[data-beta][aria-pressed="true"]')
+    assert [button.text for button in pressed] == [str(beta_2)]
 
 
-@pytest.mark.parametrize("scheme", ["light", "dark"])
-def test_a_curve_tells_its_values_under_the_pointer(opened, scheme):
-    look(opened, scheme=scheme)
-    chart = opened.find_element(By.ID, "factor-chart")
-    run(opened, "arguments[0].scrollIntoView({block: 'center', behavior: 'instant'})", chart)
-    webdriver.ActionChains(opened).move_to_element(chart).perform()
-    wait(opened, lambda: len(opened.find_elements(By.CSS_SELECTOR, "#factor-chart .hoverlayer .legendtext")) == 3)
-    texts = [e.text for e in opened.find_elements(By.CSS_SELECTOR, "#factor-chart .hoverlayer .legendtext")]
-    assert re.fullmatch(r"Untuned exponential : 0\.\d+", texts[1])
-    (box,) = colours(opened, "#factor-chart .hoverlayer .legend .bg", "fill")
-    assert min(contrast(ink, box) for ink in colours(opened, "#factor-chart .hoverlayer text", "fill")) >= 7
+def test_a_length_that_no_run_has_is_refused(opened):
+    for value in ("0", "-5", "1.5", ""):
+        set_input(opened, "run-updates", value)
+        assert opened.find_element(By.ID, "share").text == "The number of updates must be a whole number of at least 1."
 
 
-def test_it_prints_on_paper(opened):
-    look(opened, scheme="dark")
-    pdf = base64.b64decode(opened.execute_cdp_cmd("Page.printToPDF", {"preferCSSPageSize": True})["data"])
-    assert pdf.startswith(b"%PDF")
-    wait(opened, lambda: run(opened, "return document.documentElement.className") == "")  # as it was before
+def test_the_answer_is_above_the_fold(opened):
+    assert len(opened.find_elements(By.CSS_SELECTOR, "#answer li")) == 4
+    assert run(opened, "return document.querySelector('#answer ul').getBoundingClientRect().bottom") < 450
+    assert run(opened, "return document.querySelector('#differences img').getBoundingClientRect().top") < 600  # of 900
+    ids = run(opened, "return [...document.querySelectorAll('main > section')].map(e => e.id)")
+    assert ids[:4] == ["answer", "differences", "claims", "factors"]
+    assert "keras 3.15.1" in opened.find_element(By.ID, ids[-1]).text  # versions at the end
+    assert "keras 3.15.1" not in opened.find_element(By.ID, "answer").text
+
+
+def test_the_page_is_small(page):
+    assert page.stat().st_size < 500_000  # of one of everything; real ones stay below 1.5 MB
 
 
 def test_headings_labels_and_names_are_there_for_a_screen_reader(opened):
@@ -308,7 +183,7 @@ def test_headings_labels_and_names_are_there_for_a_screen_reader(opened):
     assert run(opened, unnamed, "input, select") == 0
     assert run(opened, "return [...document.querySelectorAll('table')].filter(t => !t.caption).length") == 0
     assert run(opened, "return [...document.querySelectorAll('th:not([scope])')].length") == 0
-    assert run(opened, "return [...document.querySelectorAll('.chart:not([aria-label])')].length") == 0
+    assert run(opened, "return [...document.querySelectorAll('.chart > svg:not([aria-label])')].length") == 0
     identifiers = run(opened, "return [...document.querySelectorAll('body [id]:not(svg *)')].map(e => e.id)")
     assert len(identifiers) == len(set(identifiers))
 

@@ -1,5 +1,6 @@
 """The report without a browser: what it reads, what it refuses, and that its text is text."""
 
+import base64
 import html.parser
 import json
 import os
@@ -10,17 +11,17 @@ import pytest
 
 from tests.trainers import reports
 from tests.trainers.helpers import ROOT, finish, program
-from trainers.engine.config import ConfigError
-from trainers.figures.look import VARIANTS, style_of
-from trainers.reports.objectives import OBJECTIVES
-from trainers.reports.page import make_page
-from trainers.reports.palette import NIGHT, PAPER, at_night, contrast
+from trainers.engine.flags import ConfigError
+from trainers.evidence.objectives import OBJECTIVES
+from trainers.figures.look import RIVALS, STYLES, UNKNOWN, VARIANTS, style_of
+from trainers.reports.page import SCRIPTS, make_page
+from trainers.reports.palette import LINES, NIGHT, PAPER, at_night, by_day, contrast, faint
 from trainers.reports.paper import TABLES
 from trainers.reports.program import write_report
 from trainers.reports.reading import read_runs
 from trainers.reports.tables import paper_table, safe_records
 from trainers.sweeps.cells import FIRST_STEPS_OF
-from trainers.tasks import TASKS
+from trainers.tasks import CONFIGS, load_task
 
 HOSTILE = "<img src=x onerror=alert(1)></script><!--"
 
@@ -133,7 +134,7 @@ def test_text_from_configs_and_file_names_is_text(tmp_path):
     page, clean = Page(text), Page(report(reports.write_run(tmp_path / "clean")))
     assert {tag for tag, _ in page.elements} - {tag for tag, _ in clean.elements} <= {"option", "select", "ul"}
     assert not any(key.startswith("on") for _, attributes in page.elements for key in attributes)
-    assert [tag for tag, _ in page.elements].count("script") == 4
+    assert [tag for tag, _ in page.elements].count("script") == 1 + len(SCRIPTS)
     assert HOSTILE in page.text
     data = text.partition('id="data">')[2].partition("</script>")[0]
     assert "<" not in data
@@ -154,8 +155,8 @@ def test_a_sweep_that_is_running_or_was_killed_shows_what_there_is(tmp_path):
     assert {(trial.method, trial.seed) for trial in running} == {(method, 3) for method in reports.METHODS}
     assert [len(trial.records) for trial in running] == [10] * 6
     text = Page(report(folder)).text
-    assert "12 of 18 runs are there; the sweep's status is: running, or killed before its end" in text
-    assert "so far 12 of 18 runs" in text
+    assert "12 of 18 runs are finished; status: running, or killed before its end" in text
+    assert "inconclusive; 6 planned runs have no result" in text
 
 
 def test_runs_that_diverged_or_failed_are_counted(tmp_path):
@@ -181,8 +182,8 @@ def test_a_folder_that_has_only_begun_is_listed(tmp_path):
 
 
 def test_objectives_are_those_of_the_tasks():
-    assert set(OBJECTIVES) == set(TASKS) == set(TABLES)
-    for name, task in TASKS.items():
+    assert set(OBJECTIVES) == set(CONFIGS) == set(TABLES)
+    for name, task in ((name, load_task(name)) for name in CONFIGS):
         assert (OBJECTIVES[name].metric, OBJECTIVES[name].direction) == (f"val_{task.objective}", task.direction)
 
 
@@ -198,7 +199,7 @@ def test_a_task_of_ones_own_is_judged_as_its_sweep_says(tmp_path):
     (folder / "summary.md").write_text("# Sweep of my_task: val_score, higher is better\n")
     table = read_runs([str(folder)]).sweeps[0].table()
     assert (table.objective, table.direction) == ("validation score", "max")
-    assert "my_task: untuned exponential" in Page(report(folder)).text
+    assert "my_task: Untuned exponential" in Page(report(folder)).text
 
 
 def test_errors_are_per_cent_as_in_the_paper(tmp_path):
@@ -224,8 +225,39 @@ def test_no_text_can_pass_for_a_formula():
     ]
 
 
-def test_every_colour_stands_out_at_night():
-    colours = ["#0072B2", "#D55E00", "#1B1B1B", "#8A8A8A", "#0B6E4F", "#7A4FA3"]
-    assert min(contrast(at_night(colour), NIGHT) for colour in colours) >= 4.5
-    assert contrast(at_night("#1B1B1B"), NIGHT) > 12  # black on paper is white at night
-    assert min(contrast(colour, PAPER) for colour in colours) > 3
+@pytest.mark.parametrize(
+    "style", [*STYLES.values(), *VARIANTS.values(), *RIVALS.values(), UNKNOWN], ids=lambda style: style.label
+)
+def test_every_line_has_enough_contrast_by_day_and_at_night_also_a_thin_one(style):
+    for shown, background in ((by_day(style.colour), PAPER), (at_night(style.colour), NIGHT)):
+        assert contrast(shown, background) >= 3.4
+        assert LINES <= contrast(faint(shown, background), background) < contrast(shown, background) + 0.01
+
+
+def test_black_on_paper_is_white_at_night():
+    assert contrast(at_night("#1B1B1B"), NIGHT) > 12
+
+
+def test_no_text_of_a_status_or_an_error_shows_a_home_folder(tmp_path):
+    status = "failed: [Errno 28] No space left on device: '/home/somebody/runs/x/metrics.jsonl'"
+    reports.write_run(tmp_path / "runs/run", status=status, records=reports.training_records(), data="~/data/digits")
+    reports.write_sweep(tmp_path / "runs/sweep", reports.same, status=status)
+    (tmp_path / "runs/run/results.json").write_text("{")
+    text = report(tmp_path / "runs")
+    assert "somebody" not in text
+    assert str(tmp_path) not in text
+    assert "No space left on device: &#39;.../metrics.jsonl&#39;" in text
+
+
+def test_the_differences_stand_on_top_with_a_figure_and_the_papers_beside(tmp_path):
+    folder = reports.write_sweep(tmp_path / "sweep", reports.same)
+    page = Page(report(folder))
+    sections = [attributes["id"] for tag, attributes in page.elements if tag == "section"]
+    assert sections[:3] == ["answer", "differences", "claims"]
+    (image,) = [attributes for tag, attributes in page.elements if tag == "img"]
+    assert image["src"].startswith("data:image/svg+xml;base64,")
+    svg = base64.b64decode(image["src"].partition(",")[2]).decode()
+    assert svg.count("<svg ") == 1
+    assert "Image classification, digits, mlp (sweep): Verdict on untuned_exponential" in image["alt"]
+    assert "Machine translation, WMT16 English-German (the paper's table): Verdict on" in image["alt"]
+    assert "Machine translation, WMT16 English-German (the paper's table)" in page.text

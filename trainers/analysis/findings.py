@@ -9,8 +9,9 @@ Series = Mapping[str, Sequence[float]]
 
 # An update magnitude has settled when it first comes this near to its later level.
 NEAR = 1.2
-# The iterations that count as the start.
+# The iterations that count as the start, and one long after it: where the embedded analysis ends.
 EARLY = 20
+LATER = 400
 
 
 def findings(series: Series) -> list[str]:
@@ -27,10 +28,22 @@ def _noise(series: Series) -> str:
 def _moments(series: Series) -> str:
     first, early = series["moment_correlation"][0], np.asarray(series["t"]) <= EARLY
     mean = float(np.nanmean(np.asarray(series["moment_correlation"])[early]))
+    later = ", ".join(f"{value:.2f} at {t:.0f}" for t, value in correlations(series).items())
     return (
         f"moments: the correlation of |m| and sqrt(v) is {first:.2f} at first and {mean:.2f} on average to iteration "
-        f"{EARLY} (paper: extremely correlated)"
+        f"{EARLY}, then {later} (paper: extremely correlated)"
     )
+
+
+def correlations(series: Series, moments: Sequence[float] = (EARLY, LATER)) -> dict[float, float]:
+    """The correlation of |m| and sqrt(v) at the last iterations measured up to some moments, and at the end.
+
+    >>> correlations({"t": [1, 19, 21, 300], "moment_correlation": [1.0, 0.9, 0.8, 0.5]}, moments=(20, 400))
+    {19: 0.9, 300: 0.5}
+    """
+    t = series["t"]
+    places = [sum(moment <= wanted for moment in t) - 1 for wanted in (*moments, t[-1])]
+    return {t[place]: series["moment_correlation"][place] for place in places}
 
 
 def _update_sizes(series: Series) -> str:

@@ -86,7 +86,8 @@ class GradientSamples:
         size = self.source.size
         images, labels, _ = next(iter(self.source.evaluation(Feed(size))))
         self._labels = labels
-        self._images = tf.reshape(images, [size, -1])
+        # What the first dense layer sees of them: scaled, and in one row each.
+        self._images = keras.Model(self.model.input, self._layers[0].input)(images)
         shapes = [layer.kernel.shape for layer in self._layers]
         self._places = [np.divmod(index, shape[1]) for index, shape in zip(self.sample.indices, shapes, strict=True)]
         # The first layer's activations are the images, and do not change.

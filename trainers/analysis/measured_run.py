@@ -1,54 +1,23 @@
 """A training run that stops at chosen updates to measure what the paper's figure 1 shows."""
 
 import bisect
-import dataclasses
 import math
-from collections.abc import Iterator
-from typing import Any, ClassVar
+from typing import Any
 
 import numpy as np
 
-from tfwarmup import WARMUPS
 from tfwarmup.analysis.applied import moments, update_magnitudes
 from tfwarmup.analysis.samples import ParameterSample, coefficient_of_variation, correlation, quantiles
+from trainers.analysis.config import AnalysisConfig
 from trainers.analysis.gradient_samples import GradientSamples
-from trainers.engine.bench import Bench
-from trainers.engine.config import ConfigError, option, require
+from trainers.engine.callbacks import RunCallback
+from trainers.engine.flags import ConfigError
+from trainers.engine.private import place_of
 from trainers.engine.records import RunFolder
 from trainers.engine.run import Run
-from trainers.tasks.image_classification import ImageConfig
+from trainers.engine.setup import Setup
 
 A_DECADE = 40  # log-spaced measurements
-OPTIMIZERS = ("adam", "radam", "keras_adam")  # whose moments tell their updates
-
-
-@dataclasses.dataclass(frozen=True)
-class AnalysisConfig(ImageConfig):
-    """The flags of an image classifier, with the paper's values, and those of the measurements."""
-
-    fixed_length: ClassVar[str] = "the measured updates are spread over the whole run"
-
-    steps: int | None = option(10_000, "Updates in all.")
-    batch_size: int = option(256, "Examples an update, and in each of the batches that gradients are sampled from.")
-    weight_decay: float = option(1e-4, "Decoupled weight decay.")
-    warmup: str | None = option("none", "Warmup; radam is RAdam itself.", tuple(WARMUPS))
-    gradient_samples: int = option(256, "Batches whose gradients are compared at each measurement.")
-    sampled_parameters: int | None = option(None, "Parameters of each weight matrix; 500, or all of a smaller one.")
-    measure_every: int = option(0, "Updates between two measurements; 0: log-spaced.")
-
-    def validate(self) -> None:
-        super().validate()
-        require(self.steps is not None, "--steps must be an integer >= 1", self.steps)
-        require(self.gradient_samples >= 2, "--gradient_samples must be an integer >= 2", self.gradient_samples)
-        require(self.measure_every >= 0, "--measure_every must be an integer >= 0", self.measure_every)
-        require(self.model == "mlp", "--model must be mlp here; other models take tfwarmup.probes", self.model)
-        require(
-            self.optimizer in OPTIMIZERS, f"--optimizer must be one of {', '.join(OPTIMIZERS)} here", self.optimizer
-        )
-        require(self.precision == "float32", "--precision must be float32 here", self.precision)
-        require(self.strategy in ("auto", "one"), "--strategy must be auto or one here", self.strategy)
-        require(self.logical_devices == 1, "--logical_devices must be 1 here", self.logical_devices)
-        require(self.accumulate == 1, "--accumulate must be 1 here", self.accumulate)
 
 
 def measured_updates(total: int, every: int) -> list[int]:
@@ -68,8 +37,8 @@ class MeasuredRun(Run):
 
     config: AnalysisConfig
 
-    def __init__(self, config: AnalysisConfig, bench: Bench, folder: RunFolder) -> None:
-        super().__init__(config, bench, folder)
+    def __init__(self, config: AnalysisConfig, setup: Setup, folder: RunFolder, callbacks: RunCallback) -> None:
+        super().__init__(config, setup, folder, callbacks)
         try:
             self.sample = ParameterSample(self.model.trainable_variables, config.sampled_parameters, config.seed)
         except ValueError as error:  # the library's own words
@@ -78,13 +47,12 @@ class MeasuredRun(Run):
         self.gradients = GradientSamples(
             self.model, self.sample, self.data.train, config.batch_size, config.gradient_samples, config.seed
         )
-        places = [self.optimizer._get_variable_index(variable) for variable in self.sample.variables]
+        places = [place_of(self.optimizer, variable) for variable in self.sample.variables]
         self._read = self.sample.reader(*([row[place] for place in places] for row in moments(self.optimizer)))
         self._variation: dict[str, float] = {}
 
-    def _segments(self, start: int) -> Iterator[tuple[int, int]]:
-        stops = sorted({stop for t in self.measured for stop in (t - 1, t)})
-        return self.plan.segments(start, self.config.log_every, stops)
+    def _stops(self) -> list[int]:
+        return sorted({*super()._stops(), *(stop for t in self.measured for stop in (t - 1, t))})
 
     def _segment(self, batches: Any, first: int, last: int, progress: Any) -> None:
         number = self._measurement(last)
@@ -111,7 +79,7 @@ class MeasuredRun(Run):
         return place if self.measured[place : place + 1] == [step] else None
 
     def _work(self, first: int, last: int) -> int:
-        # In backward passes: those of a measurement, and one a step.
+        # In backward passes: those of a measurement, and one per step.
         measurements = bisect.bisect_right(self.measured, last) - bisect.bisect_right(self.measured, first)
         return last - first + measurements * self.config.gradient_samples
 

@@ -2,39 +2,52 @@
 
 import pathlib
 
+from matplotlib.axes import Axes
 from matplotlib.ticker import LogLocator
 
 from trainers.analysis.findings import Series
-from trainers.figures.look import PLAIN, in_one_look, new_figure, save
+from trainers.figures.look import PLAIN, draw_and_save, reference_line
 
 PANELS = (
     ("gradient_cv_", "Coefficient of variation of the gradients", "standard deviation / |mean|"),
     ("moment_correlation", r"Correlation of $|m_t|$ and $\sqrt{v_t}$", "correlation"),
     ("update_", "Update magnitudes", r"|update|, units of $\alpha$"),
 )
+NOISY_FROM, SETTLED_AT, SETTLED_LEVEL = 50, 100, 0.15  # of the paper's network
 
 
-@in_one_look
-def draw_gradients(folder: pathlib.Path, series: Series) -> None:
-    """gradient_analysis.svg, .png, .csv."""
-    figure, panels = new_figure(columns=3, width=11.5, height=3.5)
+def draw_gradients(folder: pathlib.Path, series: Series, caption: str = "One run.") -> None:
+    """gradient_analysis.svg, .png, .pdf, .csv."""
+
+    def draw(panels: list[Axes]) -> None:
+        for axes, (name, title, label) in zip(panels, PANELS, strict=True):
+            _draw_panel(axes, series, name)
+            axes.set(xscale="log", xlim=(1, max(2, series["t"][-1])), xlabel="iteration t", ylabel=label)
+            axes.set_title(title)
+        noise, correlation, updates = panels
+        _draw_noise_axis(noise)
+        correlation.set_ylim(0, 1.05)
+        reference_line(updates, f"the paper: {SETTLED_LEVEL} after {SETTLED_AT}", x=SETTLED_AT, y=SETTLED_LEVEL)
+        updates.set_ylim(0, None)
+        noise.legend(loc="upper left")
+        updates.legend(loc="upper right")
+
+    draw_and_save(
+        folder, "gradient_analysis", draw, series, caption=caption, panels=len(PANELS), width=11.5, height=3.7
+    )
+
+
+def _draw_panel(axes: Axes, series: Series, name: str) -> None:
     t = series["t"]
-    for axes, (name, title, label) in zip(panels, PANELS, strict=True):
-        median = series[name if name in series else f"{name}median"]
-        if f"{name}q25" in series:
-            axes.fill_between(
-                t, series[f"{name}q25"], series[f"{name}q75"], color=PLAIN, alpha=0.2, linewidth=0, label="25 to 75 %"
-            )
-        axes.plot(t, median, color=PLAIN, label="median")
-        axes.set(xscale="log", xlim=(1, max(2, t[-1])), xlabel="iteration t", ylabel=label)
-        axes.set_title(title)
-    panels[0].set_yscale("log")
-    panels[0].yaxis.set_minor_locator(LogLocator(subs=(2, 5)))
-    panels[0].yaxis.set_major_formatter("{x:g}")
-    panels[0].yaxis.set_minor_formatter("{x:g}")
-    panels[0].axhline(1, color="#1B1B1B", linewidth=1, linestyle=":")
-    panels[1].set_ylim(0, 1.05)
-    panels[2].set_ylim(0, None)
-    panels[0].legend(loc="upper left")
-    panels[2].legend(loc="upper right")
-    save(folder, "gradient_analysis", figure, series)
+    if f"{name}q25" in series:
+        low, high = series[f"{name}q25"], series[f"{name}q75"]
+        axes.fill_between(t, low, high, color=PLAIN, alpha=0.2, linewidth=0, label="25th to 75th percentile")
+    axes.plot(t, series[name if name in series else f"{name}median"], color=PLAIN, label="median")
+
+
+def _draw_noise_axis(axes: Axes) -> None:
+    axes.set_yscale("log")
+    axes.yaxis.set_minor_locator(LogLocator(subs=(2, 5)))
+    axes.yaxis.set_major_formatter("{x:g}")
+    axes.yaxis.set_minor_formatter("{x:g}")
+    reference_line(axes, f"the paper: above 1 from {NOISY_FROM} on", x=NOISY_FROM, y=1)

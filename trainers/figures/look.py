@@ -1,9 +1,10 @@
-"""One look for every picture: a colour and a dash for each warmup, and three files a figure: SVG, PNG, CSV."""
+"""One look for every picture: a colour and a dash for each warmup, and four files per figure: SVG, PNG, PDF, CSV."""
 
 import dataclasses
 import io
 import pathlib
-from collections.abc import Mapping
+import re
+from collections.abc import Callable, Mapping
 from typing import Any
 
 import matplotlib
@@ -25,8 +26,23 @@ SETTINGS: Any = {
     "grid.color": "#E3E3E3",
     "legend.frameon": False,
     "lines.linewidth": 2,
+    "pdf.fonttype": 42,
     "svg.hashsalt": "tfwarmup",  # the same file at every run
 }
+# For a single column of a paper, which is 3.3 inches wide: no letter is smaller than 6 points.
+COLUMN_WIDTH = 3.3
+COLUMN: Any = {
+    **SETTINGS,
+    "axes.titlesize": 7.5,
+    "font.size": 7,
+    "legend.fontsize": 6.5,
+    "lines.linewidth": 1.3,
+    "xtick.labelsize": 6.5,
+    "ytick.labelsize": 6.5,
+}
+CAPTION = "#555555"
+REFERENCE: Any = {"color": "#1B1B1B", "linewidth": 1, "linestyle": ":"}
+MOST_POINTS = 300  # of a curve on a logarithmic axis
 
 
 @dataclasses.dataclass(frozen=True)
@@ -45,24 +61,36 @@ STYLES = {
     "untuned_linear": Style("Untuned linear", "#0072B2", "-"),
     "untuned_exponential": Style("Untuned exponential", "#D55E00", "--"),
     "radam": Style("RAdam", "#1B1B1B", ":"),
+    "root": Style("Root", "#009E73", "-"),
+    "dynamic": Style("Dynamic", "#CC79A7", "-"),
 }
 # RAdam with another rule for its first four steps, as a sweep names it.
 VARIANTS = {
-    "radam_nothing": Style("RAdam, nothing first", "#CC79A7", "-."),
-    "radam_constant_adam": Style("RAdam, constant Adam first", "#009E73", "--"),
-    "radam_linear_adam": Style("RAdam, linear Adam first", "#56B4E9", "-"),
+    "radam_nothing": Style("RAdam (nothing first)", "#CC79A7", "-."),
+    "radam_constant_adam": Style("RAdam (constant Adam first)", "#009E73", "--"),
+    "radam_linear_adam": Style("RAdam (linear Adam first)", "#56B4E9", "-"),
+}
+# Other ways to hold back the first updates, as a sweep names them.
+RIVALS = {
+    "gi_adam": Style("GI-Adam", "#009E73", ":"),
+    "stable_adam": Style("StableAdamW", "#E69F00", ":"),
 }
 # What the paper compares.
 METHODS = ("untuned_linear", "untuned_exponential", "radam")
 # What belongs to no warmup: a run of one's own, a simulation without one.
 PLAIN = "#0B6E4F"
 
+# A warmup that is in neither table.
+UNKNOWN = Style("", "#7A4FA3", "-")
+
 
 def style_of(method: str) -> Style:
     """The look of anything that a sweep may compare; a name that nobody knows has one too."""
-    return {**STYLES, **VARIANTS}.get(method, Style(method, "#7A4FA3", "-"))
+    return {**STYLES, **VARIANTS, **RIVALS}.get(method, dataclasses.replace(UNKNOWN, label=method))
 
 
+# What would tell when, or by what version, a file was made.
+_METADATA: Any = {"svg": {"Date": None}, "png": {"Software": None}, "pdf": {"CreationDate": None, "Producer": None}}
 # Decorates what draws a figure: titles and legends read the settings when they are made.
 in_one_look = matplotlib.rc_context(SETTINGS)
 
@@ -73,12 +101,91 @@ def new_figure(columns: int = 1, width: float = 7.0, height: float = 3.4) -> tup
     return figure, list(np.ravel(figure.subplots(1, columns)))
 
 
-def save(folder: pathlib.Path, name: str, figure: Figure, numbers: Mapping[str, Any]) -> None:
-    """Writes `name`.csv with the numbers behind a figure, and the figure as `name`.svg and `name`.png."""
+def draw_and_save(
+    folder: pathlib.Path,
+    name: str,
+    draw: Callable[[list[Axes]], None],
+    numbers: Mapping[str, Any],
+    *,
+    caption: str,
+    panels: int = 1,
+    width: float = 7.0,
+    height: float = 3.4,
+) -> None:
+    """Draws a figure twice: panels side by side for a screen, one below the other for the column of a paper.
+
+    Args:
+        folder: Where the files go.
+        name: Of the files.
+        draw: Draws into the axes of the panels.
+        numbers: The columns of the CSV file.
+        caption: What is shown, with the number of runs.
+        panels: How many axes.
+        width: Of the figure for the screen, in inches.
+        height: Of a row of panels, in inches.
+    """
+    wide, column = wide_and_narrow(draw, caption, panels, width, height)
+    with matplotlib.rc_context(SETTINGS):
+        save(folder, name, wide, numbers, column)
+
+
+def wide_and_narrow(
+    draw: Callable[[list[Axes]], None], caption: str, panels: int = 1, width: float = 7.0, height: float = 3.4
+) -> tuple[Figure, Figure]:
+    """The same figure for a screen and for the column of a paper, or a phone."""
+    with matplotlib.rc_context(SETTINGS):
+        wide, axes = new_figure(panels, width, height)
+        draw(axes)
+        wide.supxlabel(caption, x=0.01, ha="left", fontsize=8, color=CAPTION)
+    with matplotlib.rc_context(COLUMN):
+        column = Figure(figsize=(COLUMN_WIDTH, 2.2 * panels + 0.2), layout="constrained")
+        draw(list(np.ravel(column.subplots(panels, 1))))
+        column.supxlabel(caption, x=0.01, ha="left", fontsize=6, color=CAPTION)
+    return wide, column
+
+
+def save(
+    folder: pathlib.Path, name: str, figure: Figure, numbers: Mapping[str, Any], column: Figure | None = None
+) -> None:
+    """Writes the numbers behind a figure as `name`.csv, and the figure as .svg, .png and .pdf: `column`, if given."""
     folder.mkdir(parents=True, exist_ok=True)
     write_csv(folder / f"{name}.csv", numbers)
-    _write(folder / f"{name}.svg", figure, format="svg", metadata={"Date": None})
-    _write(folder / f"{name}.png", figure, format="png", dpi=150, metadata={"Software": None})
+    for kind, drawn in (("svg", figure), ("png", figure), ("pdf", column or figure)):
+        with atomic_file(folder / f"{name}.{kind}") as file:
+            file.write(picture(drawn, kind))
+
+
+def picture(figure: Figure, kind: str) -> bytes:
+    """A figure as a file of some kind: the same bytes at every run."""
+    content = io.BytesIO()
+    figure.savefig(content, format=kind, dpi=150, metadata=_METADATA[kind])
+    return content.getvalue()
+
+
+def compact_svg(svg: bytes) -> bytes:
+    """The same picture in fewer bytes: without indentation and comments, and with a short name for every letter.
+
+    >>> compact_svg(b'<g>\\n   <!-- a -->\\n   <use href="#DejaVuSans-61"/>\\n</g>')
+    b'<g>\\n<use href="#D-61"/>\\n</g>'
+    """
+    return re.sub(rb"(\n *(<!--.*?-->)?)+", b"\n", svg.replace(b"DejaVuSans-", b"D-"))
+
+
+def reference_line(axes: Axes, label: str, *, y: float | None = None, x: float | None = None) -> None:
+    """A dotted line at a number of the paper, or two lines with one label."""
+    if y is not None:
+        axes.axhline(y, label=label, **REFERENCE)
+    if x is not None:
+        axes.axvline(x, label=label if y is None else None, **REFERENCE)
+
+
+def log_places(count: int, most: int = MOST_POINTS) -> list[int]:
+    """Places of a long column that lie evenly on a logarithmic axis, the first and the last among them.
+
+    >>> log_places(1000, 7)
+    [0, 2, 9, 31, 99, 315, 999]
+    """
+    return sorted({round(place) - 1 for place in np.geomspace(1, count, min(count, most))})
 
 
 def write_csv(path: pathlib.Path, columns: Mapping[str, Any]) -> None:
@@ -93,11 +200,5 @@ def write_csv(path: pathlib.Path, columns: Mapping[str, Any]) -> None:
 def _cell(value: Any) -> str:
     if value is None or value != value:
         return ""
-    return f"{value:.9g}" if isinstance(value, float) else str(value)
-
-
-def _write(path: pathlib.Path, figure: Figure, **options: Any) -> None:
-    content = io.BytesIO()
-    figure.savefig(content, **options)
-    with atomic_file(path) as file:
-        file.write(content.getvalue())
+    text = f"{value:.9g}" if isinstance(value, float) else str(value)
+    return '"' + text.replace('"', '""') + '"' if any(mark in text for mark in ',"\n') else text

@@ -1,14 +1,14 @@
 """The sections of the paper's analyses: warmup factors, the simulation, the gradient analysis."""
 
+from collections.abc import Mapping
 from typing import Any
 
-import numpy as np
-
 from trainers.analysis.findings import findings
-from trainers.figures.look import METHODS, style_of
+from trainers.figures.look import METHODS, log_places, style_of
 from trainers.reports import paper
 from trainers.reports.blocks import Charts, Factors, Points, Section, TableBlock, Text
-from trainers.reports.charts import Chart, Trace, axis, band, line, plain_line, updates_axis
+from trainers.reports.charts import Chart, Curve, axis, band, line, plain_line
+from trainers.reports.claims_updates import LONG_RUN, SETTLED_LEVEL
 from trainers.reports.claims_warmups import PERIOD_BETAS, period
 from trainers.reports.reading import Measured
 from trainers.reports.tables import Shown, plain_table
@@ -20,26 +20,36 @@ PANELS = (
     ("moment_correlation", "Correlation of |m| and √v", "correlation"),
     ("update_", "Update sizes", "|update| / α"),
 )
-# Plotly itself would write 5 for 0.5.
-NOISE_TICKS = {"tickvals": [0.1, 0.2, 0.5, 1, 2, 5, 10, 20, 50], "tickformat": "~g"}
+# What the paper says of each.
+LONG_RUN_LINE = {"y": LONG_RUN, "label": f"the paper, in the long run: {LONG_RUN} α"}
+REFERENCES = {
+    PANELS[0][0]: ({"y": 1, "label": "standard deviation = |mean|"},),
+    PANELS[2][0]: ({"y": SETTLED_LEVEL, "label": f"the paper: around {SETTLED_LEVEL} α"},),
+}
+ADVICE = (
+    'By default, untuned linear warmup: tfwarmup.Adam(rate, warmup="untuned_linear").',
+    "For an optimizer that you already have: tfwarmup.warm_up(optimizer).",
+    "For a run shorter than about 4 / (1 − β₂) updates: a smaller β₂, or LinearWarmup with a shorter period.",
+)
 
 
 def factors_section() -> Section:
     return Section(
         "factors",
-        "Warmup factors",
+        "Which warmup should I use?",
         [
+            Points(ADVICE),
             Text(
-                "A warmup multiplies the learning rate of update t by a factor ω that rises from 0 to 1. Adam's β₂ "
-                "alone decides the three factors below. RAdam takes four steps of momentum first; from the fifth "
-                "update on it is Adam with its own ω. The numbers are computed in this page, in double precision."
+                "A warmup multiplies the learning rate α of update t by a factor ω that rises from 0 to 1. The three "
+                "factors below depend on Adam's β₂ alone. RAdam takes four momentum steps first; from the fifth update "
+                "on it is Adam with its own ω. The numbers are computed in this page, in double precision."
             ),
             Factors(),
             Charts(
                 "periods",
                 [_periods_chart()],
-                "The effective warmup period is the sum of 1 − ω over all updates: how many updates' worth of learning "
-                "the warmup takes away. This is the paper's figure 3.",
+                "The effective warmup period is the sum of 1 − ω over all updates: the number of full updates that the "
+                "warmup costs. This is the paper's figure 3.",
             ),
             TableBlock(_periods_table()),
         ],
@@ -47,18 +57,18 @@ def factors_section() -> Section:
 
 
 def _periods_chart() -> Chart:
-    traces = [line(name, PERIOD_BETAS, [period(name, beta_2) for beta_2 in PERIOD_BETAS]) for name in METHODS]
-    for trace in traces:
-        # Plotly has no axis that is logarithmic in 1 - beta_2: the axis is of that, reversed, and labelled with beta_2.
-        trace |= {"x": [1 - beta_2 for beta_2 in PERIOD_BETAS], "customdata": PERIOD_BETAS}
-        trace["hovertemplate"] = "%{y:.5~g} at β₂ = %{customdata:.6~g}"
-    ticks = {"tickvals": [0.1, 0.01, 0.001, 0.0001], "ticktext": ["0.9", "0.99", "0.999", "0.9999"]}
-    layout = {
-        "xaxis": axis("β₂", log=True, range=[-1, -4], **ticks),
-        "yaxis": axis("effective period, updates", log=True, tickformat=",d"),
-        "hovermode": "closest",
-    }
-    return Chart("periods", "Effective warmup periods over β₂", layout, {"": traces})
+    # Evenly in log(1 - beta_2): the axis is of 1 - beta_2, reversed, and labelled with beta_2.
+    x = [1 - beta_2 for beta_2 in PERIOD_BETAS]
+    curves = [line(name, x, [period(name, beta_2) for beta_2 in PERIOD_BETAS]) for name in METHODS]
+    ticks = [[0.1, "0.9"], [0.01, "0.99"], [0.001, "0.999"], [0.0001, "0.9999"]]
+    across = axis("1 − β₂, labelled with β₂", log=True, range=[0.1, 1e-4], ticks=ticks)
+    return Chart(
+        "periods",
+        "Effective warmup periods over β₂",
+        across,
+        axis("effective period, updates", log=True),
+        {"": curves},
+    )
 
 
 def _periods_table() -> Shown:
@@ -84,8 +94,8 @@ def simulation_section(number: int, run: Measured) -> Section:
             Charts(
                 f"simulation-{number}",
                 [_simulation_chart(f"simulation-{number}", run)],
-                "Quantiles of the size of an update over all parameters, in units of the learning rate α: the paper's "
-                "figure 2.",
+                "Percentiles of the size of an update over all parameters, in units of the learning rate α. This is "
+                "the paper's figure 2.",
             ),
             TableBlock(_quantiles_table(f"simulation_{number}", run)),
         ],
@@ -93,18 +103,14 @@ def simulation_section(number: int, run: Measured) -> Section:
 
 
 def _simulation_chart(name: str, run: Measured) -> Chart:
-    s = {column: [values[i] for i in _log_places(len(values))] for column, values in run.series.items()}
-    traces = [
-        *band("5 to 95 %", s["t"], s["q05"], s["q95"], 0.15),
-        *band("25 to 75 %", s["t"], s["q25"], s["q75"], 0.3),
+    s = {column: [values[i] for i in log_places(len(values))] for column, values in run.series.items()}
+    curves = [
+        band("5th to 95th percentile", s["t"], s["q05"], s["q95"], 0.15),
+        band("25th to 75th percentile", s["t"], s["q25"], s["q75"], 0.3),
+        plain_line("median", s["t"], s["median"]),
     ]
-    layout = {
-        "xaxis": updates_axis("iteration", log=True),
-        "yaxis": axis("|update| / α", rangemode="tozero"),
-    }
-    return Chart(
-        name, "Update sizes over the iterations", layout, {"": [*traces, plain_line("median", s["t"], s["median"])]}
-    )
+    title, y = "Update sizes over the iterations", axis("|update| / α", zero=True)
+    return Chart(name, title, axis("iteration", log=True), y, {"": curves}, (LONG_RUN_LINE,))
 
 
 def _quantiles_table(name: str, run: Measured) -> Shown:
@@ -112,56 +118,45 @@ def _quantiles_table(name: str, run: Measured) -> Shown:
     places = [i for i, t in enumerate(series["t"]) if t in (1, 2, 5, 10, 20, 40, 100, 200, 500, 1000, 10_000)]
     rows = [[int(series["t"][i]), *(series[q][i] for q in series if q != "t")] for i in places]
     headings = ["iteration", *(q.replace("q0", "q") for q in series if q != "t")]
-    return plain_table(name, "Quantiles of |update| / α at some iterations", headings, rows)
+    return plain_table(name, "Percentiles of |update| / α at some iterations", headings, rows)
 
 
 def analysis_section(number: int, run: Measured) -> Section:
     config, name = run.folder.config, f"analysis-{number}"
     return Section(
         name,
-        f"A training run, looked into: {run.folder.name}",
+        f"Gradients and updates of a training run: {run.folder.name}",
         [
             Text(
-                f"A small network on {config.get('dataset')}, in batches of {config.get('batch_size')} under "
-                f"{config.get('optimizer')} with warmup {config.get('warmup')}, to iteration "
-                f"{number_text(run.series['t'][-1])}. The paper: {paper.ANALYSIS}."
+                f"Here: {_network(config)}, {number_text(run.series['t'][-1])} iterations, {len(run.series['t']):,} of "
+                f"them measured. The paper: {paper.ANALYSIS}."
             ),
             Charts(
                 name,
                 [_panel(f"{name}-{place}", run, *panel) for place, panel in enumerate(PANELS)],
-                "The medians over the sampled parameters, and the middle half of them: the paper's figure 1.",
+                "Medians and quartiles over the sampled parameters: the paper's figure 1.",
             ),
             Points(findings(run.series)),
         ],
     )
 
 
+def _network(config: Mapping[str, Any]) -> str:
+    """
+    >>> _network({"dataset": "folder", "batch_size": 256, "optimizer": "adam", "warmup": "none"})
+    'a small network on images from a folder, batches of 256, adam without warmup'
+    """
+    data = "images from a folder" if config.get("dataset") == "folder" else config.get("dataset")
+    warmup = "without warmup" if config.get("warmup") == "none" else f"with warmup {config.get('warmup')}"
+    return f"a small network on {data}, batches of {config.get('batch_size')}, {config.get('optimizer')} {warmup}"
+
+
 def _panel(name: str, run: Measured, prefix: str, title: str, label: str) -> Chart:
     series = run.series
-    t, traces = series["t"], list[Trace]()
+    t, curves = series["t"], list[Curve]()
     if f"{prefix}q25" in series:
-        traces += band("25 to 75 %", t, series[f"{prefix}q25"], series[f"{prefix}q75"], 0.2)
-    traces.append(plain_line("median", t, series[prefix if prefix in series else f"{prefix}median"]))
+        curves.append(band("25th to 75th percentile", t, series[f"{prefix}q25"], series[f"{prefix}q75"], 0.2))
+    curves.append(plain_line("median", t, series[prefix if prefix in series else f"{prefix}median"]))
     noise = prefix == PANELS[0][0]
-    scale = {"log": True, "tickmode": "array", **NOISE_TICKS} if noise else {"rangemode": "tozero"}
-    layout: dict[str, Any] = {"xaxis": updates_axis("iteration", log=True), "yaxis": axis(label, **scale)}
-    if noise:  # where mean and standard deviation are equal
-        layout["shapes"] = [
-            {
-                "type": "line",
-                "xref": "paper",
-                "x0": 0,
-                "x1": 1,
-                "y0": 1,
-                "y1": 1,
-                "line": {"dash": "dot", "width": 1, "color": "#888888"},
-            }
-        ]
-    if len(traces) == 1:
-        layout["showlegend"] = False
-    return Chart(name, title, layout, {"": traces})
-
-
-def _log_places(count: int, most: int = 300) -> list[int]:
-    """Places of a long column that lie evenly on a logarithmic axis."""
-    return sorted({round(place) - 1 for place in np.geomspace(1, count, min(count, most))})
+    y = axis(label, log=True) if noise else axis(label, zero=True)
+    return Chart(name, title, axis("iteration", log=True), y, {"": curves}, REFERENCES.get(prefix, ()))

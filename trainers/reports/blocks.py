@@ -1,12 +1,13 @@
 """What a section of the page is made of; page.html has a part for each `kind`."""
 
+import base64
 import collections
 import dataclasses
 from collections.abc import Mapping, Sequence
 from typing import ClassVar
 
 from trainers.reports.charts import Chart
-from trainers.reports.claims import Claim, Verdict
+from trainers.reports.claims import Claim, Kind, Verdict
 from trainers.reports.tables import Shown
 
 
@@ -55,14 +56,40 @@ class Claims:
 
     @property
     def summary(self) -> str:
-        """How many came out which way."""
-        counts = collections.Counter(claim.verdict for claim in self.claims)
-        return "Holds: " + ", ".join(f"{verdict.word} {counts[verdict]}" for verdict in Verdict if counts[verdict])
+        """How many came out which way, those of each kind apart."""
+        return ". ".join(self._count(kind) for kind in Kind if any(claim.kind is kind for claim in self.claims)) + "."
+
+    def _count(self, kind: Kind) -> str:
+        counts = collections.Counter(claim.verdict for claim in self.claims if claim.kind is kind)
+        results = ", ".join(f"{counts[verdict]} {verdict.word}" for verdict in Verdict if counts[verdict])
+        return f"Claims about {kind.value}: {results}"
+
+
+@dataclasses.dataclass(frozen=True)
+class Picture:
+    """A figure inside the page, and the same for a phone; `alt` says in words what it shows."""
+
+    kind: ClassVar[str] = "picture"
+    svg: bytes
+    narrow_svg: bytes
+    alt: str
+
+    @property
+    def address(self) -> str:
+        return _data_address(self.svg)
+
+    @property
+    def narrow_address(self) -> str:
+        return _data_address(self.narrow_svg)
+
+
+def _data_address(svg: bytes) -> str:
+    return f"data:image/svg+xml;base64,{base64.b64encode(svg).decode()}"
 
 
 @dataclasses.dataclass(frozen=True)
 class Factors:
-    """The slider of beta_2; all its numbers are computed in the page."""
+    """The slider of beta_2 and the length of a run; all numbers are computed in the page."""
 
     kind: ClassVar[str] = "factors"
 
@@ -75,7 +102,7 @@ class Configs:
     configs: Mapping[str, str]
 
 
-Block = Text | Points | TableBlock | Charts | Claims | Factors | Configs
+Block = Text | Points | TableBlock | Charts | Claims | Picture | Factors | Configs
 
 
 @dataclasses.dataclass(frozen=True)

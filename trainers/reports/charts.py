@@ -1,4 +1,8 @@
-"""Charts as plain dictionaries for Plotly, in the look of the figures."""
+"""Charts as plain dictionaries, which charts.js draws as SVG, in the look of the figures.
+
+The page draws its charts itself: the Python package of Plotly has only the whole library, 4.8 MB, and the charts here
+are lines, bands and two kinds of axes.
+"""
 
 import dataclasses
 import math
@@ -6,11 +10,14 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from trainers.figures.look import PLAIN, style_of
-from trainers.reports.palette import DASHES, translucent
+from trainers.reports.palette import DASHES, variable
 
 MOST_POINTS = 400  # of a curve: more than a screen has columns for it
+MOST_OF_A_SEED = 100  # of a thin one: there may be hundreds of seeds
+FLAT = 10.0  # values that span more than this factor are flat on a linear axis
 
-Trace = dict[str, Any]
+Axis = dict[str, Any]
+Curve = dict[str, Any]
 
 
 @dataclasses.dataclass(frozen=True)
@@ -18,79 +25,79 @@ class Chart:
     """One chart, or one for each of several choices.
 
     Args:
-        name: Unique on the page.
-        title: What stands above it, and what a screen reader says.
-        layout: Plotly's layout, without what all charts share.
-        choices: What can be chosen among, with the lines of each; a single one needs no name.
+        name: Unique on the page, and the name of its files.
+        title: What is written above it, and what a screen reader says.
+        x: The horizontal axis.
+        y: The vertical axis.
+        choices: What can be chosen among, with the curves of each; a single one needs no name.
+        lines: Reference lines: the `y` and the `label` of each.
     """
 
     name: str
     title: str
-    layout: Mapping[str, Any]
-    choices: Mapping[str, Sequence[Trace]]
+    x: Axis
+    y: Axis
+    choices: Mapping[str, Sequence[Curve]]
+    lines: Sequence[Mapping[str, Any]] = ()
+
+    def document(self) -> dict[str, Any]:
+        """What charts.js draws."""
+        return {
+            "title": self.title,
+            "x": self.x,
+            "y": self.y,
+            "lines": list(self.lines),
+            "choices": {name: list(curves) for name, curves in self.choices.items()},
+        }
 
 
-def axis(title: str, *, log: bool = False, **options: Any) -> dict[str, Any]:
-    # On a logarithmic axis Plotly would label every 2 and 5.
-    kind = {"type": "log", "dtick": 1} if log else {}
-    return {"title": {"text": title}, "hoverformat": ".4~g", **kind, **options}
+def axis(title: str, *, log: bool = False, **options: Any) -> Axis:
+    """An axis. `zero` makes it begin at 0, `range` fixes both ends, and `ticks` are pairs of a value and its label."""
+    return {"title": title, "log": log, **options}
 
 
-def updates_axis(title: str, *, log: bool = False) -> dict[str, Any]:
-    return axis(title, log=log, tickformat=",d", hoverformat=",d")
+def value_axis(title: str, choices: Mapping[str, Sequence[Curve]]) -> Axis:
+    """A vertical axis for some curves: logarithmic where a linear one would be flat."""
+    values = [y for curves in choices.values() for curve in curves for y in curve["y"] if y is not None]
+    return axis(title, log=bool(values) and min(values) > 0 and max(values) > FLAT * min(values))
 
 
-def line(method: str, x: Sequence[Any], y: Sequence[Any], **options: Any) -> Trace:
-    """The curve of a method, in its colour and dash; a legend click hides all that is of this method."""
+def line(method: str, x: Sequence[Any], y: Sequence[Any], **options: Any) -> Curve:
+    """The curve of a method, in its colour and dash."""
     style = style_of(method)
-    return _curve(x, y, style.label, {"color": style.colour, "dash": DASHES[style.dash], "width": 2.5}, **options)
+    return _curve(x, y, style.label, variable(style.colour), dash=DASHES[style.dash], **options)
 
 
-def thin_line(method: str, x: Sequence[Any], y: Sequence[Any]) -> Trace:
-    """One seed behind the mean of all."""
-    style = style_of(method)
-    look = {"color": style.colour, "dash": DASHES[style.dash], "width": 1}
-    return _curve(x, y, style.label, look, opacity=0.4, showlegend=False, hoverinfo="skip")
+def thin_line(method: str, x: Sequence[Any], y: Sequence[Any], part: str) -> Curve:
+    """One seed behind the mean of all; `part` says which."""
+    return {**line(method, x, y), "thin": True, "part": part}
 
 
-def plain_line(label: str, x: Sequence[Any], y: Sequence[Any], **options: Any) -> Trace:
+def plain_line(label: str, x: Sequence[Any], y: Sequence[Any], **options: Any) -> Curve:
     """A curve that is of no method."""
-    return _curve(x, y, label, {"color": PLAIN, "width": 2.5}, **options)
+    return _curve(x, y, label, variable(PLAIN), **options)
 
 
-def band(label: str, x: Sequence[Any], low: Sequence[Any], high: Sequence[Any], opacity: float) -> list[Trace]:
+def band(label: str, x: Sequence[Any], low: Sequence[Any], high: Sequence[Any], opacity: float) -> Curve:
     """The area between two curves."""
-    edge = {"color": PLAIN, "width": 0}
-    return [
-        _curve(x, low, label, edge, showlegend=False, hoverinfo="skip"),
-        _curve(x, high, label, edge, fill="tonexty", fillcolor=translucent(PLAIN, opacity), hoverinfo="skip"),
-    ]
+    return _curve(x, high, label, variable(PLAIN), low=[_number(value) for value in low], opacity=opacity)
 
 
-def _curve(x: Sequence[Any], y: Sequence[Any], label: str, look: Trace, **options: Any) -> Trace:
-    return {
-        "type": "scatter",
-        "mode": "lines",
-        "x": list(x),
-        "y": [_number(value) for value in y],
-        "name": label,
-        "legendgroup": label,
-        "line": look,
-        **options,
-    }
+def _curve(x: Sequence[Any], y: Sequence[Any], label: str, colour: str, **options: Any) -> Curve:
+    return {"name": label, "x": list(x), "y": [_number(value) for value in y], "colour": colour, **options}
 
 
-def thinned(points: Sequence[Any]) -> list[Any]:
-    """At most `MOST_POINTS` of them, evenly, the first and the last among them.
+def thinned(points: Sequence[Any], most: int = MOST_POINTS) -> list[Any]:
+    """At most so many of them, evenly, the first and the last among them.
 
     >>> len(thinned(range(10_000))), thinned(range(10_000))[-1]
     (400, 9999)
     """
-    if len(points) <= MOST_POINTS:
+    if len(points) <= most:
         return list(points)
-    return [points[round(place * (len(points) - 1) / (MOST_POINTS - 1))] for place in range(MOST_POINTS)]
+    return [points[round(place * (len(points) - 1) / (most - 1))] for place in range(most)]
 
 
 def _number(value: float | None) -> float | None:
-    """Eight digits are more than any screen shows; what is not finite is a gap."""
-    return None if value is None or not math.isfinite(value) else float(f"{value:.8g}")
+    """Six digits are more than any screen shows; what is not finite is a gap."""
+    return None if value is None or not math.isfinite(value) else float(f"{value:.6g}")

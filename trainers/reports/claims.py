@@ -2,6 +2,7 @@
 
 import dataclasses
 import enum
+from collections.abc import Iterable
 
 
 class Verdict(enum.Enum):
@@ -9,7 +10,7 @@ class Verdict(enum.Enum):
 
     YES = ("yes", "✓")
     NO = ("no", "✗")
-    UNKNOWN = ("cannot be told", "?")
+    UNKNOWN = ("inconclusive", "?")
     MISSING = ("not measured", "–")
 
     @property
@@ -19,6 +20,14 @@ class Verdict(enum.Enum):
     @property
     def sign(self) -> str:
         return self.value[1]
+
+
+class Kind(enum.Enum):
+    """What a claim is decided by: they are counted apart, as a proof and a measurement are not the same."""
+
+    ARITHMETIC = "arithmetic"
+    SIMULATION = "simulation"
+    TRAINED = "trained models"
 
 
 @dataclasses.dataclass(frozen=True)
@@ -31,6 +40,7 @@ class Claim:
         measured: The same here; which run it is from.
         criterion: When it would hold.
         verdict: Whether it does.
+        kind: What decides it.
     """
 
     claim: str
@@ -38,6 +48,7 @@ class Claim:
     measured: str
     criterion: str
     verdict: Verdict
+    kind: Kind = Kind.TRAINED
 
 
 def judged(claim: str, paper: str, measured: str, criterion: str, holds: bool) -> Claim:
@@ -46,3 +57,7 @@ def judged(claim: str, paper: str, measured: str, criterion: str, holds: bool) -
 
 def not_measured(claim: str, paper: str, criterion: str, missing: str) -> Claim:
     return Claim(claim, paper, missing, criterion, Verdict.MISSING)
+
+
+def of_kind(kind: Kind, claims: Iterable[Claim]) -> list[Claim]:
+    return [dataclasses.replace(claim, kind=kind) for claim in claims]

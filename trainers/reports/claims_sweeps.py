@@ -1,31 +1,38 @@
-"""The claims about trained models: from sweeps, by the paired comparison of methods that every sweep ends with."""
+"""The claims about trained models: from sweeps, by the equivalence test that every sweep ends with."""
 
 from collections.abc import Iterable, Sequence
 
+from trainers.evidence.comparison import Comparison, Verdict, compare
+from trainers.evidence.differences import Difference
+from trainers.evidence.findings import CRITERION, Terms, advice_text, difference_text, margin_text, pair_text, reasons
+from trainers.evidence.findings import rate_sentence as rate_text
+from trainers.evidence.groups import FIRST_STEPS, WARMUPS, ran
 from trainers.figures.look import STYLES, VARIANTS
-from trainers.reports.claims import Claim, Verdict, not_measured
+from trainers.reports.claims import Claim, not_measured
+from trainers.reports.claims import Verdict as Holds
 from trainers.reports.paper import TABLES
 from trainers.reports.reading import Sweep
 from trainers.reports.tables import labelled
-from trainers.reports.words import per_cent
 from trainers.sweeps.cells import METHODS
-from trainers.sweeps.comparison import Comparison, Overall, compare
-from trainers.sweeps.findings import LEVEL, pair_text
-from trainers.sweeps.formats import decimals, fixed, p_text, signed
+from trainers.sweeps.formats import counted, listed
 from trainers.sweeps.table import Table
 
-FIRST_STEPS = ("radam", *VARIANTS)
-WARMUPS = tuple(name for name in STYLES if name != "none")
-ROOM = 0.2
-SAME = (
-    "methods spread no farther than seeds; as many runs of each diverged; any difference that fits the seeds below "
-    f"{per_cent(ROOM)} of the mean"
+WORSE = (
+    "yes if Adam without warmup is worse by more than the margin (90 % interval wholly outside) or diverges more often "
+    "(Fisher's exact test, p < 0.05); no if it is better or inside the margin"
 )
-WORSE = f"without warmup worse than with each of them, p < {LEVEL} (Holm), or more runs diverged"
 TITLES = {
     "image_classification": ("Image classification", "“indistinguishable” (ImageNet)"),
     "language_modeling": ("Language modelling", "“minimal impact” (WikiText-103)"),
     "machine_translation": ("Machine translation", "“no perceptible differences” (WMT16)"),
+}
+NEEDED = ("Adam needs warmup.", "“frequent need for learning rate warmup”")
+NO_CONTROL = "no sweep compares a warmup with no warmup"
+RULES = {style.label: style.label.removeprefix("RAdam (").removesuffix(" first)") for style in VARIANTS.values()}
+HOLDS = {
+    Verdict.EQUIVALENT: Holds.YES,
+    Verdict.DIFFERENT: Holds.NO,
+    Verdict.INCONCLUSIVE: Holds.UNKNOWN,
 }
 
 
@@ -34,158 +41,144 @@ def sweep_claims(sweeps: Sequence[Sweep]) -> list[Claim]:
     claims = []
     for task in dict.fromkeys([*TABLES, *(sweep.task for sweep in sweeps)]):
         title, paper = TITLES.get(task, (task, "“substantively identical”"))
-        text = f"{title}: untuned exponential, untuned linear and RAdam are indistinguishable."
-        claims += _each(text, paper, [sweep for sweep in sweeps if sweep.task == task], METHODS, task in TABLES)
-    first = "What RAdam does in its first four steps makes no difference."
+        fitting = [sweep for sweep in sweeps if sweep.task == task]
+        claims += _each(f"{title}: {{}} do equally well.", paper, fitting, METHODS, task in TABLES)
+    first = "What RAdam does in its first four steps makes no difference ({})."
     claims += _each(first, "“uniformly negligible”", sweeps, FIRST_STEPS, True)
-    controls = [sweep for sweep in sweeps if "none" in sweep.table().methods and _of(sweep, WARMUPS)]
-    return claims + ([control_claim(sweep) for sweep in controls] or [not_measured(*NEEDED, WORSE, NO_CONTROL)])
-
-
-NEEDED = ("Adam needs warmup.", "“frequent need for learning rate warmup”")
-NO_CONTROL = "no sweep with the method none beside a warmup"
+    return claims + (
+        [control_claim(sweep) for sweep in _controls(sweeps)] or [not_measured(*NEEDED, WORSE, NO_CONTROL)]
+    )
 
 
 def _each(text: str, paper: str, sweeps: Iterable[Sweep], methods: Sequence[str], needed: bool) -> list[Claim]:
-    """A claim for each sweep that compares at least two of the methods."""
+    """A claim for each sweep that compares at least two of the methods; it names those that ran."""
     fitting = [sweep for sweep in sweeps if len(_of(sweep, methods)) > 1]
     if not fitting and needed:
-        return [not_measured(text, paper, SAME, "no sweep that compares them among the runs")]
+        named = _named(text, [{**STYLES, **VARIANTS}[method].label for method in methods])
+        return [not_measured(named, paper, CRITERION, "no sweep compares them")]
     return [sameness_claim(text, paper, sweep, _of(sweep, methods)) for sweep in fitting]
 
 
+def _controls(sweeps: Iterable[Sweep]) -> list[Sweep]:
+    return [sweep for sweep in sweeps if _of(sweep, ["none"]) and _of(sweep, WARMUPS)]
+
+
 def _of(sweep: Sweep, methods: Sequence[str]) -> list[str]:
-    return [method for method in sweep.table().methods if method in methods]
+    return ran(sweep.table(), methods)
 
 
 def sameness_claim(text: str, paper: str, sweep: Sweep, methods: Sequence[str]) -> Claim:
-    """Whether some methods of a sweep cannot be told apart."""
-    table = labelled(sweep.table(methods))
-    comparison = compare(table)
-    measured = [f"{_scale(sweep)}: {_spread(comparison)}", *_pairs(comparison), *_ends(table), *_unfinished(sweep)]
-    return Claim(text, paper, "; ".join(measured), SAME, _sameness(table, comparison))
+    """Whether some methods of a sweep are equivalent."""
+    table, terms = labelled(sweep.table(methods)), sweep.terms
+    comparison = compare(table, terms.margin)
+    measured = [
+        f"{_scale(sweep)}: {comparison.verdict.value}",
+        *_why(comparison, terms),
+        *(_pair(each, comparison.margin, terms) for each in comparison.differences),
+        *(rate_text(each).removesuffix(".") for each in comparison.rates if sum(each.diverged)),
+        *filter(None, [advice_text(comparison, terms).removesuffix(".")]),
+    ]
+    criterion = f"margin {margin_text(comparison, terms)}: {CRITERION}" if comparison.margin else CRITERION
+    claim = _named(text, comparison.methods)
+    return Claim(claim, paper, "; ".join(measured), criterion, HOLDS[comparison.verdict])
 
 
-def _sameness(table: Table, comparison: Comparison) -> Verdict:
-    """By the spread, not by p values: runs of one seed share so much that a pair can differ by a hair, and surely."""
-    spread = comparison.spread
-    if spread is None or any(_is_untested(each) for each in comparison.overall):
-        return Verdict.UNKNOWN
-    if spread.methods > spread.seeds:
-        return Verdict.NO if any(_significant(each) for each in comparison.overall) else Verdict.UNKNOWN
-    unequal = len(set(_diverged(table).values())) > 1
-    return Verdict.UNKNOWN if unequal or _room(comparison) > ROOM * _mean(table) else Verdict.YES
+def _named(text: str, labels: Sequence[str]) -> str:
+    """A claim with the names of its methods; RAdam's rules for its first steps by what they do.
+
+    >>> _named("({})", ["RAdam", "RAdam (nothing first)"]), _named("{} do.", ["RAdam", "Untuned linear"])
+    ('(momentum and nothing)', 'RAdam and Untuned linear do.')
+    """
+    if any(label in RULES for label in labels):
+        labels = [RULES.get(label, "momentum") for label in labels]
+    return text.format(listed(labels))
 
 
-def _room(comparison: Comparison) -> float:
-    """The largest difference that would fit the seeds."""
-    tests = [each.difference.test for each in comparison.overall if each.difference.test]
-    return max((max(abs(test.low), abs(test.high)) for test in tests), default=0.0)
+def _why(comparison: Comparison, terms: Terms) -> list[str]:
+    return ["no margin is fixed for this task"] if terms.margin is None else reasons(comparison)
 
 
-def _mean(table: Table) -> float:
-    means = [cell.mean for cell in table.cells.values() if cell.mean is not None]
-    return sum(means) / len(means)
-
-
-def _is_untested(overall: Overall) -> bool:
-    """Too few seeds, or a difference that is the same for every seed: only equal runs need no test."""
-    difference = overall.difference
-    return difference.n < 2 or (difference.test is None and difference.mean != 0)
+def _pair(difference: Difference, margin: float | None, terms: Terms) -> str:
+    if not difference.seeds:
+        return f"{pair_text(difference.pair)}: nothing to compare"
+    return f"{pair_text(difference.pair)} {difference_text(difference, margin, terms.unit)}"
 
 
 def control_claim(sweep: Sweep) -> Claim:
     """Whether a sweep shows that Adam is worse without warmup."""
+    none, terms = STYLES["none"].label, sweep.terms
     table = labelled(sweep.table(["none", *_of(sweep, WARMUPS)]))
-    comparison, none = compare(table), STYLES["none"].label
-    pairs = [each for each in comparison.overall if none in each.pair]
-    measured = [f"{_scale(sweep)}: {_control_words(table, pairs, none)}", *_ends(table), *_unfinished(sweep)]
-    return Claim(*NEEDED, "; ".join(measured), WORSE, _control(table, pairs, none))
+    others = [method for method in table.methods if method != none]
+    found = [compare(table, terms.margin, [none, other]) for other in others]
+    measured = [
+        f"{_scale(sweep)}: {', '.join(_control_text(table, each, none, terms) for each in found)}",
+        *dict.fromkeys(reason for each in found for reason in _why(each, terms)),
+        *(rate_text(rates).removesuffix(".") for each in found for rates in each.rates if sum(rates.diverged)),
+    ]
+    margin = f"margin {margin_text(found[0], terms)}: " if found[0].margin else ""
+    holds = _control([_needs(table, each, none) for each in found])
+    return Claim(f"{NEEDED[0]} On {_subject(sweep)}.", NEEDED[1], "; ".join(measured), margin + WORSE, holds)
 
 
-def _control(table: Table, pairs: Sequence[Overall], none: str) -> Verdict:
-    diverged = _diverged(table)
-    if diverged[none] > max(count for method, count in diverged.items() if method != none):
-        return Verdict.YES
-    if all(_significant(each) and _is_worse(table, each, none) for each in pairs):
-        return Verdict.YES
-    better = any(_significant(each) and not _is_worse(table, each, none) for each in pairs)
-    return Verdict.NO if better else Verdict.UNKNOWN
+def control_summary(sweeps: Sequence[Sweep]) -> str:
+    """On which data warmup is needed, on which it is not, of how many; nothing for fewer than two."""
+    found = [(_subject(sweep), control_claim(sweep).verdict) for sweep in _controls(sweeps)]
+    if len(found) < 2:
+        return ""
+    words = {
+        Holds.YES: "worse by more than the margin",
+        Holds.NO: "not worse by more than the margin",
+        Holds.UNKNOWN: "inconclusive",
+    }
+    subjects = {word: [name for name, holds in found if holds is verdict] for verdict, word in words.items()}
+    told = [f"{word} on {len(names)} of {len(found)} ({'; '.join(names)})" for word, names in subjects.items() if names]
+    return f"Adam without warmup is {', '.join(told)}."
 
 
-def _control_words(table: Table, pairs: Sequence[Overall], none: str) -> str:
-    words = []
-    for each in pairs:
-        other = next(method for method in each.pair if method != none)
-        if not each.difference.n:
-            words.append(f"nothing to compare with {other}")
-            continue
-        size = fixed(abs(each.difference.mean), decimals(abs(each.difference.mean)))
-        p = "too few seeds for a test" if each.adjusted_p is None else p_text(each.adjusted_p)
-        how = "worse" if _is_worse(table, each, none) else "better"
-        words.append(f"without warmup {size} {how} than {other} ({p})")
-    shown = all(_significant(each) for each in pairs)
-    return ", ".join(words) + ("" if shown else ": a need is not shown at this size")
+def _control(needs: Sequence[bool | None]) -> Holds:
+    """Warmup is needed if Adam without it is worse than with every warmup that ran."""
+    if all(needs):
+        return Holds.YES
+    return Holds.NO if all(each is False for each in needs) else Holds.UNKNOWN
 
 
-def _is_worse(table: Table, overall: Overall, method: str) -> bool:
+def _needs(table: Table, comparison: Comparison, none: str) -> bool | None:
+    """Whether Adam is worse without warmup than with one; None if it is inconclusive."""
+    if comparison.verdict is Verdict.INCONCLUSIVE:
+        return None
+    if comparison.verdict is Verdict.EQUIVALENT:
+        return False
+    for rates in comparison.rates:
+        if rates.differ:
+            shares = dict(
+                zip(rates.pair, (a / b for a, b in zip(rates.diverged, rates.runs, strict=True)), strict=True)
+            )
+            return max(shares, key=lambda method: shares[method]) == none
+    return _is_worse(table, comparison.differences[0], none)
+
+
+def _control_text(table: Table, comparison: Comparison, none: str, terms: Terms) -> str:
+    (difference,) = comparison.differences
+    other = next(method for method in difference.pair if method != none)
+    if not difference.seeds:
+        return f"nothing to compare with {other}"
+    how = "worse" if _is_worse(table, difference, none) else "better"
+    needs = _needs(table, comparison, none)
+    shown = "" if needs else ": does not show that warmup is needed"
+    return f"without warmup {how} than {other}, {_pair(difference, comparison.margin, terms)}{shown}"
+
+
+def _is_worse(table: Table, difference: Difference, method: str) -> bool:
     """Whether the method's mean is the worse of a pair."""
-    second_larger = overall.difference.mean > 0
-    larger = overall.pair[1] if second_larger else overall.pair[0]
+    larger = difference.pair[1] if difference.mean > 0 else difference.pair[0]
     return (larger == method) == (table.direction == "min")
 
 
-def _significant(overall: Overall) -> bool:
-    return overall.adjusted_p is not None and overall.adjusted_p < LEVEL
-
-
-def _diverged(table: Table) -> dict[str, int]:
-    return {method: sum(table.cell(row, method).diverged for row in table.rows) for method in table.methods}
-
-
-def _ends(table: Table) -> list[str]:
-    diverged = {method: count for method, count in _diverged(table).items() if count}
-    return [f"diverged: {', '.join(f'{count} of {method}' for method, count in diverged.items())}"] if diverged else []
-
-
-def _spread(comparison: Comparison) -> str:
-    spread = comparison.spread
-    if spread is None or not spread.seeds:
-        return "the spreads of methods and seeds are not known"
-    return (
-        f"methods spread {spread.methods / spread.seeds:.2f} times as far as seeds "
-        f"({spread.chance / spread.seeds:.2f} by chance)"
-    )
-
-
-def _pairs(comparison: Comparison) -> list[str]:
-    """What differs; else the smallest p value, and the widest difference that these seeds leave room for."""
-    differing = [each for each in comparison.overall if _significant(each)]
-    if differing:
-        return [f"{_difference(each)} ({p_text(each.adjusted_p or 0.0)})" for each in differing]
-    tested = [each for each in comparison.overall if each.difference.test and each.adjusted_p is not None]
-    if not tested:
-        return ["too few seeds for a test" if any(e.difference.n < 2 for e in comparison.overall) else "no differences"]
-    nearest = min(tested, key=lambda each: each.adjusted_p or 0.0)
-    room = _room(comparison)
-    return [
-        f"smallest {p_text(nearest.adjusted_p or 0.0)} ({pair_text(nearest.pair)})",
-        f"differences of more than {fixed(room, decimals(room))} would not fit these seeds",
-    ]
-
-
-def _difference(overall: Overall) -> str:
-    mean = overall.difference.mean
-    return f"{pair_text(overall.pair)}: {signed(mean, decimals(abs(mean)))}"
-
-
 def _scale(sweep: Sweep) -> str:
-    table, config = sweep.table(), sweep.folder.config
-    what = " ".join(str(config[name]) for name in ("dataset", "model") if config.get(name))
-    cells, seeds = len(table.rows), len(table.seeds)
-    return f"{what or sweep.folder.name}, {cells} {'cell' if cells == 1 else 'cells'}, {seeds} seeds"
+    table = sweep.table()
+    sizes = f"{counted(len(table.rows), 'cell')}, {counted(len(table.seeds), 'seed')}"
+    return f"{_subject(sweep)}, {sizes}"
 
 
-def _unfinished(sweep: Sweep) -> list[str]:
-    planned = sweep.planned
-    return [f"so far {len(sweep.results)} of {planned} runs"] if planned and len(sweep.results) < planned else []
+def _subject(sweep: Sweep) -> str:
+    return sweep.subject or sweep.folder.name

@@ -5,7 +5,7 @@ from collections.abc import Sequence
 import numpy as np
 
 from trainers.analysis.findings import EARLY, NEAR, Series, first_lasting, settling
-from trainers.reports.claims import Claim, Verdict, judged, not_measured
+from trainers.reports.claims import Claim, Kind, Verdict, judged, not_measured, of_kind
 from trainers.reports.reading import Measured
 
 AT = 40  # where the paper's simulation begins to settle
@@ -22,8 +22,8 @@ NOISE = "The median coefficient of variation of the gradients consistently excee
 MOMENTS = "|m| and √v are extremely correlated."
 SLOWER = "From a random start the updates fall more slowly than at a minimum: after about 100 iterations."
 SETTLING = "From a random start, too, the median update settles around 0.15 α."
-NO_SIMULATION = "no simulation of Adam without warmup among the runs (python -m trainers.simulate)"
-NO_ANALYSIS = "no gradient analysis among the runs (python -m trainers.gradient_analysis)"
+NO_SIMULATION = "no simulation of Adam without warmup (run python -m trainers.simulate)"
+NO_ANALYSIS = "no gradient analysis (run python -m trainers.gradient_analysis)"
 
 
 def update_claims(simulations: Sequence[Measured], analyses: Sequence[Measured]) -> list[Claim]:
@@ -35,6 +35,7 @@ def update_claims(simulations: Sequence[Measured], analyses: Sequence[Measured])
             not_measured(text, paper, "", NO_SIMULATION)
             for text, paper in ((FIRST, "1 α"), (DECAY, "40, 0.16 α"), (STATIONARY, "0.153 α"))
         ]
+    claims = of_kind(Kind.SIMULATION, claims)
     simulated = settling(bare[0].series["t"], bare[0].series["median"])[0] if bare else None
     claims += [claim for each in analyses for claim in analysis_claims(each, simulated, len(analyses) > 1)]
     if not analyses:
@@ -49,15 +50,15 @@ def simulation_claims(run: Measured, named: bool) -> list[Claim]:
     first = judged(
         FIRST,
         "1 α",
-        f"{low:.6g} to {high:.6g} α, the 5 % to the 95 % quantile{where}",
-        "both 1, to six digits",
+        f"{_alphas(low, high)} (5th to 95th percentile){where}",
+        "α to six digits for both percentiles",
         abs(low - 1) < 1e-6 and abs(high - 1) < 1e-6,
     )
     return [first, _decay(series, where), _stationary(series, where)]
 
 
 def _decay(series: Series, where: str) -> Claim:
-    criterion = "within 10 % of its later level from half of 40 to twice 40 iterations on, and 0.15 to 0.17 α at 40"
+    criterion = "within 10 % of its final level between iterations 20 and 80, and 0.15 to 0.17 α at iteration 40"
     median, t = series["median"], series["t"]
     if len(t) < 10 * AT:
         return Claim(DECAY, "40, 0.16 α", f"only {len(t)} iterations{where}", criterion, Verdict.UNKNOWN)
@@ -65,7 +66,7 @@ def _decay(series: Series, where: str) -> Claim:
     begins = first_lasting(t, [abs(value / level - 1) <= 0.1 for value in median])
     at = median[AT - 1]
     when = "never" if begins is None else f"from iteration {begins:.0f} on"
-    measured = f"within 10 % of its later level {when}; {at:.4f} α at iteration 40{where}"
+    measured = f"within 10 % of its final level {when}; {at:.4f} α at iteration 40{where}"
     return judged(DECAY, "40, 0.16 α", measured, criterion, _about(begins, AT) and abs(at - LEVEL) <= 0.01)
 
 
@@ -89,37 +90,45 @@ def _noise(series: Series, where: str) -> list[Claim]:
     when = "does not stay above 1" if lasting is None else f"stays above 1 from iteration {lasting} on"
     return [
         judged(START, "below 1", f"starts at {variation[0]:.2f}{where}", "below 1", variation[0] < 1),
-        judged(NOISE, "50", f"{when}{where}", "from iteration 25 to 100 on", _about(lasting, NOISE_FROM)),
+        judged(NOISE, "50", f"{when}{where}", "from an iteration between 25 and 100 on", _about(lasting, NOISE_FROM)),
     ]
 
 
 def _moments(series: Series, where: str) -> Claim:
     early = np.asarray(series["t"]) <= EARLY
     mean = float(np.nanmean(np.asarray(series["moment_correlation"])[early]))
-    measured = f"correlation {mean:.3f} on average to iteration {EARLY}{where}"
+    measured = f"mean correlation of {mean:.3f} up to iteration {EARLY}{where}"
     return judged(MOMENTS, "“extremely correlated”", measured, f"at least {CORRELATED}", mean >= CORRELATED)
 
 
 def _updates(series: Series, simulated: float | None, where: str) -> list[Claim]:
     settled, level = settling(series["t"], series["update_median"])
-    beside = f"the simulation's {simulated:.0f}" if simulated is not None else f"the paper's {AT} of a simulation"
-    slower = settled > (AT if simulated is None else simulated)
+    whose, earlier = ("the paper's simulation", AT) if simulated is None else ("the simulation", simulated)
     return [
         judged(
             SLOWER,
             "about 100",
-            f"within a fifth of the later level after {settled:.0f} iterations, beside {beside}{where}",
-            f"more than {beside}, and from 50 to 200",
-            slower and _about(settled, SETTLES),
+            f"within 20 % of the final level after {settled:.0f} iterations; {whose} takes {earlier:.0f}{where}",
+            f"later than {whose}, and after 50 to 200 iterations",
+            settled > earlier and _about(settled, SETTLES),
         ),
         judged(
             SETTLING,
             "around 0.15 α",
             f"{level:.3f} α, the mean over the second half of {series['t'][-1]:.0f} iterations{where}",
-            f"within a fifth of 0.15 α: {SETTLED_LEVEL / NEAR:.3f} to {SETTLED_LEVEL * NEAR:.2f}",
+            f"between {SETTLED_LEVEL / NEAR:.3f} and {SETTLED_LEVEL * NEAR:.2f} α",
             SETTLED_LEVEL / NEAR <= level <= SETTLED_LEVEL * NEAR,
         ),
     ]
+
+
+def _alphas(low: float, high: float) -> str:
+    """
+    >>> _alphas(1.0, 1.0000001), _alphas(0.9, 1.0)
+    ('exactly α', '0.9 to 1 α')
+    """
+    ends = [f"{end:.6g}" for end in (low, high)]
+    return "exactly α" if ends == ["1", "1"] else f"{' to '.join(ends)} α"
 
 
 def _later_level(series: Series) -> float:

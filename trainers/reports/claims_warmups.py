@@ -8,7 +8,7 @@ import numpy as np
 from tfwarmup import effective_warmup_period
 from tfwarmup.factors import momentum_steps
 from trainers.figures.look import METHODS
-from trainers.reports.claims import Claim, judged
+from trainers.reports.claims import Claim, Kind, judged, of_kind
 from trainers.reports.words import per_cent
 
 # Evenly in log(1 - beta_2), as beta_2 is chosen: from the paper's 0.8 to where nobody goes, and from 0.9 to 0.9999.
@@ -19,7 +19,7 @@ NEARLY = 0.15
 
 
 def warmup_claims() -> list[Claim]:
-    return [momentum_claim(momentum_steps), period_claim(gap)]
+    return of_kind(Kind.ARITHMETIC, [momentum_claim(momentum_steps), period_claim(gap)])
 
 
 def momentum_claim(steps: Callable[[float], int]) -> Claim:

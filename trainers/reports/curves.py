@@ -4,7 +4,7 @@ import math
 from collections.abc import Sequence
 from typing import Any
 
-from trainers.reports.charts import Chart, Trace, axis, line, plain_line, thin_line, thinned, updates_axis
+from trainers.reports.charts import MOST_OF_A_SEED, Chart, Curve, axis, line, plain_line, thin_line, thinned, value_axis
 from trainers.reports.reading import Records, Sweep, Training, Trial
 from trainers.reports.tables import HEADINGS
 from trainers.reports.words import capitalised
@@ -25,9 +25,10 @@ def sweep_charts(name: str, sweep: Sweep) -> list[Chart]:
     charts = []
     for number, (metric, label, factor) in enumerate(shown):
         choices = {cell: _cell_lines(trials, metric, factor, order) for cell, trials in cells.items()}
-        if any(len(trace["x"]) > 1 for traces in choices.values() for trace in traces):  # else the table has it all
-            layout = {"xaxis": updates_axis("update"), "yaxis": axis(label)}
-            charts.append(Chart(f"{name}-{number}", capitalised(label), layout, choices))
+        if any(len(curve["x"]) > 1 for curves in choices.values() for curve in curves):  # else the table has it all
+            charts.append(
+                Chart(f"{name}-{number}", capitalised(label), axis("update"), value_axis(label, choices), choices)
+            )
     return charts
 
 
@@ -42,24 +43,25 @@ def cell_label(row: Row) -> str:
     return ", ".join(f"{HEADINGS.get(name, name)} {value_text(value)}" for name, value in row)
 
 
-def _cell_lines(trials: Sequence[Trial], metric: str, factor: float, order: Sequence[str]) -> list[Trace]:
+def _cell_lines(trials: Sequence[Trial], metric: str, factor: float, order: Sequence[str]) -> list[Curve]:
     """For each method the mean over the seeds that are done, and the seeds behind it."""
-    traces: list[Trace] = []
+    shown: list[Curve] = []
     for method in sorted({trial.method for trial in trials}, key=lambda name: place(name, order)):
         runs = {trial.seed: points(trial.records, metric, factor) for trial in trials if trial.method == method}
         runs = {seed: curve for seed, curve in runs.items() if curve}
         done = [runs[t.seed] for t in trials if t.method == method and t.status == "done" and t.seed in runs]
         bold = mean_curve(done) if done else next(iter(runs.values()), [])
         if len(runs) > 1:
-            traces += [thin_line(method, *_columns(curve)) for curve in runs.values()]
+            for seed, curve in runs.items():
+                shown.append(thin_line(method, *_columns(thinned(curve, MOST_OF_A_SEED)), f"seed {seed}"))
         if bold:
-            traces.append(line(method, *_columns(bold), **_marks(bold)))
-    return traces
+            shown.append(line(method, *_columns(bold), **_marks(bold)))
+    return shown
 
 
 def _marks(curve: Points) -> dict[str, Any]:
     """A few points are marked: a single one is no line."""
-    return {"mode": "lines+markers", "marker": {"size": 7}} if len(curve) < 8 else {}
+    return {"marks": True} if len(curve) < 8 else {}
 
 
 def points(records: Records, metric: str, factor: float = 1.0) -> Points:
@@ -87,9 +89,9 @@ def training_charts(name: str, run: Training) -> list[Chart]:
         curve = points(run.records, metric)
         if len(curve) > 1:  # a single value stands among the results
             label = "learning rate, as applied" if metric == "learning_rate" else metric.replace("val_", "validation ")
-            layout = {"xaxis": updates_axis("update"), "yaxis": axis(label), "showlegend": False}
-            trace = plain_line(label, *_columns(curve), **_marks(curve))
-            charts.append(Chart(f"{name}-{number}", capitalised(label), layout, {"": [trace]}))
+            choices = {"": [plain_line(label, *_columns(curve), **_marks(curve))]}
+            y = axis(label) if metric == "learning_rate" else value_axis(label, choices)
+            charts.append(Chart(f"{name}-{number}", capitalised(label), axis("update"), y, choices))
     return charts
 
 

@@ -3,17 +3,18 @@
 import dataclasses
 import datetime
 import itertools
-import json
 import os
 import pathlib
 from collections.abc import Collection, Iterable, Iterator, Mapping
 from typing import Any
 
-from trainers.engine.config import ConfigError, require
+from trainers.engine.files import UnreadableError, read_json, read_text
+from trainers.engine.flags import ConfigError, require
 from trainers.sweeps.results import TRIALS
 
 CONFIG, STATUS = "config.json", "status"
 SWEEP_OF = "sweep of "
+SHORTEST = 0.1  # seconds; the files of docs/results were copied together and do not tell how long a run took
 # What a run keeps beside its records; a sweep's trials belong to the sweep.
 _INSIDE = (TRIALS, "tuner", "checkpoints", "tensorboard")
 
@@ -53,22 +54,29 @@ class Folder:
 
     @property
     def seconds(self) -> float | None:
-        """From the first file to the last, pauses included; None while there is no end."""
+        """From the first file to the last, pauses included; None if that is not known."""
         status = self.path / STATUS
         if not status.exists() or self.status == "running":
             return None
-        return max(0.0, status.stat().st_mtime - (self.path / CONFIG).stat().st_mtime)
+        seconds = status.stat().st_mtime - (self.path / CONFIG).stat().st_mtime
+        return seconds if seconds >= SHORTEST else None
 
 
-def find_folders(roots: Iterable[str]) -> list[Folder]:
-    """The folders with runs, at or below each root, every one once, in the order of their names."""
+def find_folders(roots: Iterable[str], problems: list[str] | None = None) -> list[Folder]:
+    """The folders with runs, at or below each root, every one once, in the order of their names.
+
+    `problems` is told of files that cannot be read.
+    """
+    problems = [] if problems is None else problems
     roots = list(roots)
     require(roots, "RUNS must name at least one folder", "none")
     found: dict[pathlib.Path, Folder] = {}
     for root in roots:
         path = pathlib.Path(root)
         require(path.is_dir(), "RUNS must be folders of runs", root)
-        below = list(_below(path))
+        below = list(_below(path, problems))
+        if problems and not below:
+            raise ConfigError(f"A config.json below RUNS must be readable JSON. Received: {problems[0]}")
         require(below, "RUNS must be folders with runs in or below them: a config.json that a program here wrote", root)
         for folder in below:
             if folder.path.resolve() not in found:
@@ -84,35 +92,48 @@ def _free(name: str, root: pathlib.Path, taken: Collection[str]) -> str:
     return next(each for each in itertools.chain([name, longer], numbered) if each not in taken)
 
 
-def _below(root: pathlib.Path) -> Iterator[Folder]:
+def _below(root: pathlib.Path, problems: list[str]) -> Iterator[Folder]:
     for place, names, files in os.walk(root):
         path = pathlib.Path(place)
-        document = _document(path / CONFIG) if CONFIG in files else None
+        document = _document(path / CONFIG, problems) if CONFIG in files else None
         names[:] = sorted(name for name in names if document is None or name not in _INSIDE)
         if document is not None:
-            yield _folder(path, path.resolve().name if path == root else str(path.relative_to(root)), document)
+            name = path.resolve().name if path == root else str(path.relative_to(root))
+            yield _folder(path, name, document, problems)
 
 
-def _document(path: pathlib.Path) -> dict[str, Any] | None:
+def _document(path: pathlib.Path, problems: list[str]) -> dict[str, Any] | None:
     """What a config.json says; None for one that no program here wrote."""
     try:
-        document = json.loads(path.read_text())
-    except (OSError, ValueError) as error:
-        raise ConfigError(f"A config.json below RUNS must be readable JSON. Received: {path} ({error})") from error
+        document = read_json(path)
+    except UnreadableError as error:
+        problems.append(f"{path} ({error})")
+        return None
     ours = isinstance(document, dict) and isinstance(document.get("config"), dict) and "task" in document
     return document if ours else None
 
 
-def _folder(path: pathlib.Path, name: str, document: Mapping[str, Any]) -> Folder:
-    status = path / STATUS
+def _folder(path: pathlib.Path, name: str, document: Mapping[str, Any], problems: list[str]) -> Folder:
     return Folder(
         path,
         name,
         task=str(document["task"]),
         config=document["config"],
-        versions=document.get("versions") or {},
-        machine=document.get("machine") or {},
-        git_revision=document.get("git_revision"),
-        started=document.get("started"),
-        status=status.read_text().strip() if status.exists() else "",
+        versions=_of_type(document.get("versions"), dict) or {},
+        machine=_of_type(document.get("machine"), dict) or {},
+        git_revision=_of_type(document.get("git_revision"), str),
+        started=_of_type(document.get("started"), str),
+        status=_status(path / STATUS, problems),
     )
+
+
+def _of_type(value: Any, kind: type[Any]) -> Any:
+    return value if isinstance(value, kind) else None
+
+
+def _status(path: pathlib.Path, problems: list[str]) -> str:
+    try:
+        return read_text(path).strip() if path.exists() else ""
+    except UnreadableError as error:
+        problems.append(f"{path} ({error})")
+        return ""

@@ -1,31 +1,9 @@
-"""What each task is judged by, in the units of the paper's tables."""
+"""What a sweep is judged by, as its folder tells."""
 
-import dataclasses
 import re
 
+from trainers.evidence.objectives import OBJECTIVES, Objective, objective_named
 from trainers.reports.folders import SWEEP_OF, Folder
-
-
-@dataclasses.dataclass(frozen=True)
-class Objective:
-    """The name in the records, what to call it, which way is better, and how many of its units make one."""
-
-    metric: str
-    label: str
-    direction: str
-    factor: float = 1.0
-
-    def shown(self, value: float) -> float:
-        """In the unit of the label: 0.07 is 7 %, not 7.000000000000001 %."""
-        return value if self.factor == 1 else float(f"{value * self.factor:.15g}")
-
-
-# Written down, not asked of the tasks: those bring TensorFlow with them, which takes longer than all of a report.
-OBJECTIVES = {
-    "image_classification": Objective("val_error", "validation error, %", "min", 100.0),
-    "language_modeling": Objective("val_perplexity", "validation perplexity", "min"),
-    "machine_translation": Objective("val_bleu", "validation BLEU", "max"),
-}
 
 
 def objective_of(folder: Folder) -> Objective:
@@ -38,4 +16,5 @@ def objective_of(folder: Folder) -> Objective:
     said = re.search(r": (.+), (lower|higher) is better", heading)
     if said is None:
         return Objective("", "objective, taken to be better if lower", "min")
-    return Objective(said[1], said[1].replace("val_", "validation "), "min" if said[2] == "lower" else "max")
+    metric = said[1].replace("validation ", "val_")
+    return objective_named(task, metric, "min" if said[2] == "lower" else "max")

@@ -1,217 +1,120 @@
 "use strict";
-// Draws the charts, moves the factors with beta_2, and hands out tables as CSV.
+// Puts the page together: charts with their legends, choices and numbers, the slider, the buttons.
 (() => {
   const data = JSON.parse(document.getElementById("data").textContent);
-  const touch = window.matchMedia("(pointer: coarse)").matches;
-  const FONT = '-apple-system, "Segoe UI", Roboto, "Helvetica Neue", Arial, sans-serif';
-  const CONFIG = {
-    displaylogo: false,
-    displayModeBar: false, // its buttons would lie on the curves; a double click undoes a zoom
-    responsive: true,
-  };
-  const AXIS = { automargin: true, exponentformat: "e", showgrid: true, ticks: "outside", ticklen: 4, zeroline: false };
-
-  function fullLayout(own) {
-    return {
-      autosize: true,
-      margin: { l: 60, r: 26, t: 6, b: 48 },
-      paper_bgcolor: "rgba(0,0,0,0)",
-      plot_bgcolor: "rgba(0,0,0,0)",
-      font: { family: FONT, size: 13 },
-      legend: { orientation: "h", x: 0, y: 1.02, yanchor: "bottom", itemdoubleclick: false },
-      hovermode: "x unified",
-      hoverlabel: { namelength: -1 },
-      dragmode: touch ? false : "zoom", // a finger on a chart scrolls the page
-      ...own,
-      xaxis: { ...AXIS, ...own.xaxis },
-      yaxis: { ...AXIS, ...own.yaxis, title: { standoff: 10, ...own.yaxis?.title } },
-    };
-  }
+  const boxes = [...document.querySelectorAll("[data-chart]")];
+  const MOST_ROWS = 12; // of the numbers below a chart
 
   // Which methods are switched off, for each group of charts whose legends work together.
   const hidden = new Map();
   const hiddenIn = (group) => hidden.get(group) ?? hidden.set(group, new Set()).get(group);
-  const chartsOf = (group) => [...document.querySelectorAll("[data-chart]")].filter((el) => el.dataset.group === group);
-  const visibility = (trace, group) => (hiddenIn(group).has(trace.legendgroup) ? "legendonly" : true);
+  const partOf = (box, selector) => box.closest("figure").querySelector(selector);
 
-  function show(el, traces, layout) {
-    const shown = traces.map((trace) => ({ ...trace, visible: visibility(trace, el.dataset.group) }));
-    return Plotly.react(el, shown, fullLayout(layout), CONFIG);
+  function show(box, spec, curves) {
+    const off = hiddenIn(box.dataset.group);
+    Charts.draw(box, spec, curves, off);
+    Charts.drawLegend(partOf(box, ".legend"), curves, off, (name) => toggle(box.dataset.group, name));
+    fillNumbers(partOf(box, ".numbers"), spec, curves);
   }
 
-  function toggle(group, method) {
+  function redraw(box) {
+    if (box.drawn) show(box, box.drawn.spec, box.drawn.curves);
+  }
+
+  function toggle(group, name) {
+    const focused = document.activeElement?.closest("figure");
     const off = hiddenIn(group);
-    if (!off.delete(method)) off.add(method);
-    for (const el of chartsOf(group)) {
-      Plotly.restyle(el, { visible: el.data.map((trace) => visibility(trace, group)) });
-    }
+    if (!off.delete(name)) off.add(name);
+    boxes.filter((box) => box.dataset.group === group).forEach(redraw);
+    const same = [...(focused?.querySelectorAll(".legend button") ?? [])].find((button) => button.textContent === name);
+    same?.focus(); // the buttons are new
   }
 
-  function draw(el, traces, layout) {
-    show(el, traces, layout);
-    el.on("plotly_legendclick", (event) => {
-      toggle(el.dataset.group, event.data[event.curveNumber].legendgroup);
-      return false;
-    });
+  // The curves of a chart as a table: a few values of each, for those who cannot see them.
+  function fillNumbers(details, spec, curves) {
+    const bold = curves.filter((curve) => !curve.thin);
+    const places = [...new Set(bold.flatMap((curve) => curve.x))].sort((a, b) => a - b);
+    const last = places.length - 1;
+    const at = (i) => (spec.x.log && !spec.x.ticks ? Math.round((last + 1) ** (i / (MOST_ROWS - 1))) - 1 : Math.round((last * i) / (MOST_ROWS - 1)));
+    const rows = last < MOST_ROWS ? places : [...new Set(Array.from({ length: MOST_ROWS }, (_, i) => places[at(i)]))];
+    const table = Charts.element("table", { role: "table", class: bold.length > 2 ? "wide" : "" });
+    Charts.element("caption", { class: "unseen" }, table, `${spec.title}: some of its numbers`);
+    const head = Charts.element("tr", {}, Charts.element("thead", {}, table));
+    for (const name of [spec.x.title, ...bold.map((curve) => curve.name)]) Charts.element("th", { scope: "col" }, head, name);
+    const body = Charts.element("tbody", {}, table);
+    for (const x of rows) {
+      const row = Charts.element("tr", { role: "row" }, body);
+      Charts.element("th", { scope: "row", role: "rowheader", class: "number", "data-label": spec.x.title }, row, Scales.numberText(x));
+      for (const curve of bold) {
+        const i = curve.x.indexOf(x);
+        const value = i < 0 ? null : curve.y[i];
+        const text = curve.low && i >= 0 ? `${Scales.numberText(curve.low[i])} to ${Scales.numberText(value)}` : Scales.numberText(value);
+        Charts.element("td", { role: "cell", class: "number", "data-label": curve.name }, row, text);
+      }
+    }
+    details.querySelector(".scroll").replaceChildren(table);
   }
 
   function drawAll() {
-    for (const el of document.querySelectorAll("[data-chart]")) {
-      const chart = data.charts[el.dataset.chart];
-      const select = document.getElementById(`choice-${el.dataset.group}`);
-      if (chart) draw(el, select ? (chart.choices[select.value] ?? []) : Object.values(chart.choices)[0], chart.layout);
+    for (const box of boxes) {
+      const chart = data.charts[box.dataset.chart];
+      const select = document.getElementById(`choice-${box.dataset.group}`);
+      if (chart) show(box, chart, select ? (chart.choices[select.value] ?? []) : Object.values(chart.choices)[0]);
     }
     for (const select of document.querySelectorAll("select[data-group]")) {
       select.addEventListener("change", () => {
-        for (const el of chartsOf(select.dataset.group)) {
-          const chart = data.charts[el.dataset.chart];
-          show(el, chart.choices[select.value] ?? [], chart.layout);
+        for (const box of boxes.filter((each) => each.dataset.group === select.dataset.group)) {
+          const chart = data.charts[box.dataset.chart];
+          show(box, chart, chart.choices[select.value] ?? []);
         }
       });
     }
   }
 
-  // ---- The factors at one beta_2 ----
-
-  const HIGHEST = 100_000; // updates, on the logarithmic axis
-
-  function updates(last, log) {
-    const spaced = Array.from({ length: 260 }, (_, i) => Math.round(log ? last ** (i / 259) : 1 + ((last - 1) * i) / 259));
-    return [...new Set([1, 2, 3, 4, 5, ...spaced])].sort((a, b) => a - b);
+  function setUpButtons() {
+    for (const button of document.querySelectorAll("button[data-csv]")) {
+      button.addEventListener("click", () => Downloads.csv(data.tables[button.dataset.csv], button.dataset.csv));
+    }
+    for (const box of boxes) {
+      const name = box.dataset.chart;
+      partOf(box, ".chart-csv").addEventListener("click", () => {
+        const { spec, curves } = box.drawn;
+        Downloads.csv(Downloads.chartRows(spec, data.charts[name]?.choices ?? { "": curves }), name);
+      });
+      partOf(box, ".chart-png").addEventListener("click", () => {
+        Downloads.png(box, partOf(box, ".legend"), box.drawn.spec.title, name);
+      });
+    }
   }
 
-  function factorTraces(beta2, t) {
-    return data.methods.map((method) => ({
-      type: "scatter",
-      mode: "lines",
-      x: t,
-      y: t.map(Warmups.FACTORS[method.name](beta2)),
-      name: method.label,
-      legendgroup: method.label,
-      line: { color: method.colour, dash: method.dash, width: 2.5 },
+  // A chart is drawn for the width that it has. On paper it is scaled as a whole, by page.css alone.
+  function followWidth() {
+    const observer = new ResizeObserver((entries) => {
+      if (window.matchMedia("print").matches) return;
+      for (const { target } of entries) {
+        if (target.drawn && target.clientWidth !== target.drawnWidth) redraw(target);
+        target.drawnWidth = target.clientWidth;
+      }
+    });
+    for (const box of boxes) observer.observe(box);
+  }
+
+  // Tables that are folded on a screen are open on paper.
+  function unfoldForPrint() {
+    const folded = () => document.querySelectorAll("details.table");
+    window.addEventListener("beforeprint", () => folded().forEach((each) => {
+      each.dataset.closed = each.open ? "" : "yes";
+      each.open = true;
+    }));
+    window.addEventListener("afterprint", () => folded().forEach((each) => {
+      if (each.dataset.closed) each.open = false;
     }));
   }
 
-  function factorLayout(log, last, steps) {
-    const edge = steps + 0.5;
-    return {
-      xaxis: {
-        title: { text: "update t" },
-        tickformat: ",d",
-        hoverformat: ",d",
-        ...(log ? { type: "log", dtick: 1, range: [0, Math.log10(last)] } : { type: "linear", range: [0, last] }),
-      },
-      yaxis: { title: { text: "warmup factor ω" }, range: [0, 1.04], hoverformat: ".6~g" },
-      shapes: [{ type: "rect", yref: "paper", x0: log ? 1 : 0, x1: edge, y0: 0, y1: 1, fillcolor: "#888888", opacity: 0.15, line: { width: 0 } }],
-    };
-  }
-
-  function factorRows(beta2) {
-    const each = (f) => data.methods.map((method) => f(method.name, Warmups.FACTORS[method.name](beta2)));
-    const only = (wanted, value) => each((name) => (name === wanted ? value : null));
-    const periods = { untuned_linear: Warmups.linearPeriod(beta2), untuned_exponential: Warmups.exponentialPeriod(beta2) };
-    return [
-      ["effective period, updates", ...each((name) => Warmups.effectivePeriod(name, beta2, data.quadrature))],
-      ["constant: 2 / (1 − β₂) and 1 / (1 − β₂)", ...each((name) => periods[name] ?? null)],
-      ["first update with ω ≥ 0.5", ...each((_, omega) => Warmups.firstReaching(0.5, omega, beta2))],
-      ["first update with ω ≥ 0.95", ...each((_, omega) => Warmups.firstReaching(0.95, omega, beta2))],
-      ["ω of update 5", ...each((_, omega) => omega(5))],
-      ["momentum steps", ...only("radam", Warmups.momentumSteps(beta2))],
-      ["ρ∞", ...only("radam", Warmups.rhoInf(beta2))],
-    ];
-  }
-
-  function numberText(value) {
-    if (value === null) return "–";
-    const digits = Number.isInteger(value) ? {} : { maximumSignificantDigits: 6 };
-    return value.toLocaleString("en-GB", digits);
-  }
-
-  function fillFactors(rows, beta2) {
-    const body = document.querySelector("#factor-table tbody");
-    rows.forEach((row, i) => {
-      const cells = body.rows[i].cells;
-      cells[0].textContent = row[0];
-      row.slice(1).forEach((value, j) => {
-        cells[j + 1].textContent = numberText(value);
-        cells[j + 1].dataset.value = value ?? "";
-      });
-    });
-    const radam = data.methods.findIndex((method) => method.name === "radam") + 1;
-    const [steps, full] = [rows[5][radam], rows[3][radam]];
-    document.getElementById("phases").textContent =
-      `RAdam at β₂ = ${beta2}: momentum for updates 1 to ${steps}; Adam at a rate that rises from ` +
-      `${numberText(rows[4][radam])} α at update ${steps + 1} to 0.95 α at update ${numberText(full)}; nearly plain Adam from there on.`;
-  }
-
-  function setUpFactors() {
-    const el = document.getElementById("factor-chart");
-    const [slider, number] = [document.getElementById("beta-slider"), document.getElementById("beta-number")];
-    const log = document.getElementById("scale-log");
-    let beta2 = 0.999;
-
-    function update() {
-      const last = log.checked ? HIGHEST : Math.round(5 / (1 - beta2));
-      const steps = Warmups.momentumSteps(beta2);
-      show(el, factorTraces(beta2, updates(last, log.checked)), factorLayout(log.checked, last, steps));
-      const rows = factorRows(beta2);
-      data.tables.warmup_factors = [["beta_2 = " + beta2, ...data.methods.map((method) => method.name)], ...rows];
-      fillFactors(rows, beta2);
-      slider.setAttribute("aria-valuetext", String(beta2));
-    }
-
-    slider.addEventListener("input", () => {
-      beta2 = Number((1 - 10 ** -Number(slider.value)).toFixed(6));
-      number.value = String(beta2);
-      number.removeAttribute("aria-invalid");
-      update();
-    });
-    number.addEventListener("input", () => {
-      const asked = Number(number.value);
-      if (!(asked >= 0.9 && asked <= 0.9999)) {
-        number.setAttribute("aria-invalid", "true"); // the chart stays at the last value that can be
-        return;
-      }
-      number.removeAttribute("aria-invalid");
-      beta2 = asked;
-      slider.value = String(-Math.log10(1 - beta2));
-      update();
-    });
-    for (const radio of document.querySelectorAll("input[name=scale]")) radio.addEventListener("change", update);
-    draw(el, [], {});
-    update();
-  }
-
-  // ---- CSV ----
-
-  function field(value) {
-    const text = value === null || value === undefined ? "" : String(value);
-    return /[",\r\n]/.test(text) ? `"${text.replaceAll('"', '""')}"` : text;
-  }
-
-  function download(name) {
-    const text = data.tables[name].map((row) => row.map(field).join(",") + "\r\n").join("");
-    const link = document.createElement("a");
-    link.href = URL.createObjectURL(new Blob(["\ufeff", text], { type: "text/csv;charset=utf-8" }));
-    link.download = `${name}.csv`;
-    link.click();
-    setTimeout(() => URL.revokeObjectURL(link.href), 10_000);
-  }
-
-  // ---- Print: charts as wide as the paper ----
-
-  function resizeAll(printing) {
-    document.documentElement.classList.toggle("printing", printing);
-    for (const el of document.querySelectorAll("[data-chart]")) {
-      Plotly.relayout(el, printing ? { width: el.clientWidth, autosize: false } : { width: undefined, autosize: true });
-    }
-  }
-
-  for (const button of document.querySelectorAll("button[data-csv]")) {
-    button.addEventListener("click", () => download(button.dataset.csv));
-  }
-  window.addEventListener("beforeprint", () => resizeAll(true));
-  window.addEventListener("afterprint", () => resizeAll(false));
-  setUpFactors();
+  Slider.setUp(data, show);
   drawAll();
+  setUpButtons();
+  followWidth();
+  unfoldForPrint();
+  document.documentElement.dataset.ready = "yes";
 })();

@@ -1,4 +1,4 @@
-"""One HTML file that needs nothing else: styles, scripts, Plotly and all numbers are inside."""
+"""One HTML file that needs nothing else: styles, scripts and all numbers are inside."""
 
 import base64
 import hashlib
@@ -9,35 +9,36 @@ from typing import Any
 import jinja2
 import numpy as np
 from markupsafe import Markup
-from plotly.offline import get_plotlyjs
 
 from trainers.figures.look import METHODS, style_of
 from trainers.reports.blocks import Charts, Claims, Section, TableBlock
-from trainers.reports.palette import DASHES, at_night, night_css
+from trainers.reports.config import TITLE
+from trainers.reports.palette import DASHES, palette_css, variable
 from trainers.reports.reading import Runs
 from trainers.reports.sections import all_sections, introduction
 from trainers.reports.tables import Shown
 
-TITLE = "Untuned warmup, measured"
+SCRIPTS = ("scales.js", "charts.js", "downloads.js", "factors.js", "slider.js", "page.js")
+PRESETS = (0.9, 0.98, 0.99, 0.997, 0.999, 0.9999)  # values of beta_2
 
 
 def make_page(runs: Runs, title: str = TITLE) -> str:
     """The whole page as text."""
     sections = all_sections(runs)
-    scripts = [get_plotlyjs(), _file("factors.js"), _file("page.js")]
+    scripts = [_file(name) for name in SCRIPTS]
     environment = jinja2.Environment(
         autoescape=True, undefined=jinja2.StrictUndefined, trim_blocks=True, lstrip_blocks=True
     )
     return environment.from_string(_file("page.html")).render(
         title=title,
-        introduction=introduction(runs),
+        introduction=introduction(),
         sections=sections,
-        css=Markup(_file("page.css") + night_css()),
+        css=Markup(_file("page.css") + palette_css()),
         data=Markup(embedded(_data(sections))),
         scripts=[Markup(script) for script in scripts],
         allowed=" ".join(f"'sha256-{_digest(script)}'" for script in scripts),
         methods=[style_of(name) for name in METHODS],
-        at_night=at_night,
+        presets=PRESETS,
     )
 
 
@@ -54,10 +55,10 @@ def _data(sections: list[Section]) -> dict[str, Any]:
     tables: list[Shown] = [block.table for block in blocks if isinstance(block, (TableBlock, Claims))]
     nodes, weights = np.polynomial.legendre.leggauss(24)
     return {
-        "charts": {chart.name: {"layout": dict(chart.layout), "choices": dict(chart.choices)} for chart in charts},
+        "charts": {chart.name: chart.document() for chart in charts},
         "tables": {table.name: table.records for table in tables},
         "methods": [
-            {"name": name, "label": style.label, "colour": style.colour, "dash": DASHES[style.dash]}
+            {"name": name, "label": style.label, "colour": variable(style.colour), "dash": DASHES[style.dash]}
             for name, style in ((name, style_of(name)) for name in METHODS)
         ],
         "quadrature": {"nodes": nodes.tolist(), "weights": weights.tolist()},

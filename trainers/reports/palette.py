@@ -1,12 +1,14 @@
-"""The colours of the page: those of every figure, and lighter ones for a dark screen."""
+"""The colours of the page: those of every figure, darker on a light screen and lighter on a dark one where needed."""
 
 from collections.abc import Iterable
 
-from trainers.figures.look import PLAIN, STYLES, VARIANTS, Style
+from trainers.figures.look import PLAIN, RIVALS, STYLES, UNKNOWN, VARIANTS, Style
 
-PAPER, NIGHT = "#FFFFFF", "#15191E"  # what stands behind, in page.css too
-CONTRAST = 4.5  # at least: what WCAG asks for text, and lines are thinner than letters
-DASHES = {"-": "solid", "--": "dash", ":": "dot", "-.": "dashdot"}
+PAPER, NIGHT = "#FFFFFF", "#15191E"  # the backgrounds, in page.css too
+BLACK = "#000000"
+LINES = 3.0  # the least contrast of a line, however thin: what WCAG asks for graphics
+BY_DAY, BY_NIGHT = 3.4, 4.5  # of a bold line
+DASHES = {"-": "", "--": "9 5", ":": "2.5 3.5", "-.": "9 4 2.5 4"}  # as SVG writes them
 
 Channels = tuple[int, int, int]
 
@@ -21,10 +23,6 @@ def channels(colour: str) -> Channels:
     return red, green, blue
 
 
-def translucent(colour: str, opacity: float) -> str:
-    return f"rgba({', '.join(map(str, channels(colour)))}, {opacity})"
-
-
 def contrast(first: str, second: str) -> float:
     """WCAG's contrast ratio of two colours.
 
@@ -35,29 +33,61 @@ def contrast(first: str, second: str) -> float:
     return (high + 0.05) / (low + 0.05)
 
 
-def at_night(colour: str) -> str:
-    """The colour, mixed with white until it stands out from the dark as it does from paper: black becomes white."""
-    wanted = max(CONTRAST, contrast(colour, PAPER))
-    for step in range(21):
-        mixed = "#" + "".join(f"{round(value + (255 - value) * step / 20):02X}" for value in channels(colour))
-        if contrast(mixed, NIGHT) >= wanted:
-            return mixed
-    return PAPER
+def mixed(colour: str, other: str, share: float) -> str:
+    """The colour with a share of another: what an opacity of 1 - share shows on it.
 
-
-def night_css(styles: Iterable[Style] = (*STYLES.values(), *VARIANTS.values())) -> str:
-    """Rules that lighten Plotly's lines and areas on a dark screen.
-
-    Plotly writes colours into the elements; a rule with !important stands above them, and it follows the screen and
-    the printer at once, which a script could not.
+    >>> mixed("#000000", "#FFFFFF", 0.2)
+    '#333333'
     """
-    rules = []
-    for colour in dict.fromkeys([PLAIN, *(style.colour for style in styles)]):
-        red, green, blue = channels(colour)
-        for what in ("stroke", "fill"):
-            selector = f'.js-plotly-plot [style*="{what}: rgb({red}, {green}, {blue})"]'
-            rules.append(f"{selector} {{ {what}: {at_night(colour)} !important; }}")
-    return "@media screen and (prefers-color-scheme: dark) {\n" + "\n".join(rules) + "\n}\n"
+    parts = zip(channels(colour), channels(other), strict=True)
+    return "#" + "".join(f"{round(a + (b - a) * share):02X}" for a, b in parts)
+
+
+def by_day(colour: str) -> str:
+    """The colour, mixed with black until a line of it can be seen on paper."""
+    return _until(colour, BLACK, PAPER, BY_DAY)
+
+
+def at_night(colour: str) -> str:
+    """The colour, mixed with white until it has the contrast that it has on paper: black becomes white."""
+    return _until(colour, PAPER, NIGHT, max(BY_NIGHT, contrast(colour, PAPER)))
+
+
+def faint(colour: str, background: str) -> str:
+    """The colour of thin lines: as close to the background as a line may be."""
+    shares = [step / 20 for step in range(14, -1, -1)]
+    fading = (mixed(colour, background, share) for share in shares)
+    return next((each for each in fading if contrast(each, background) >= LINES), colour)
+
+
+def variable(colour: str) -> str:
+    """The name under which page.css knows a colour.
+
+    >>> variable("#0072B2")
+    'c0072B2'
+    """
+    return f"c{colour[1:]}"
+
+
+def palette_css(styles: Iterable[Style] = (*STYLES.values(), *VARIANTS.values(), *RIVALS.values(), UNKNOWN)) -> str:
+    """Every colour as a variable, bold and faint, for paper and light screens and for dark ones."""
+    colours = dict.fromkeys([PLAIN, *(style.colour for style in styles)])
+
+    def rules(background: str, shade: dict[str, str]) -> str:
+        pairs = ((variable(colour), shade[colour]) for colour in colours)
+        return "".join(f"--{name}: {shown}; --{name}-faint: {faint(shown, background)}; " for name, shown in pairs)
+
+    day = rules(PAPER, {colour: by_day(colour) for colour in colours})
+    night = rules(NIGHT, {colour: at_night(colour) for colour in colours})
+    return f":root {{ {day}}}\n@media screen and (prefers-color-scheme: dark) {{ :root {{ {night}}} }}\n"
+
+
+def _until(colour: str, other: str, background: str, wanted: float) -> str:
+    for step in range(21):
+        shade = mixed(colour, other, step / 20)
+        if contrast(shade, background) >= wanted:
+            return shade
+    return other
 
 
 def _luminance(colour: str) -> float:

@@ -1,22 +1,18 @@
 """The program around the page: folders in, one file out."""
 
-import dataclasses
+import os
 import pathlib
+import stat
 from collections.abc import Sequence
 
-from trainers.engine.config import ConfigError, Flags, option, require
 from trainers.engine.files import atomic_file
-from trainers.reports.page import TITLE, make_page
-from trainers.reports.reading import read_runs
+from trainers.engine.flags import ConfigError, require
+from trainers.reports.config import TITLE, ReportConfig
+from trainers.reports.page import make_page
+from trainers.reports.reading import Runs, read_runs
+from trainers.reports.sections import without_damaged
 
-
-@dataclasses.dataclass(frozen=True)
-class ReportConfig(Flags):
-    """What stands on the page, and where."""
-
-    runs: tuple[str, ...] = option((), "Folders of runs, or of folders of runs.", positional=True)
-    output: str = option("report.html", "File of the page.")
-    title: str = option(TITLE, "Title of the page.")
+DOCTYPE = b"<!doctype html"
 
 
 def report(config: ReportConfig) -> str:
@@ -26,10 +22,14 @@ def report(config: ReportConfig) -> str:
 
 def write_report(roots: Sequence[str], output: str, title: str = TITLE) -> str:
     """Writes the page of all runs at or below some folders, whole or not at all, and returns what to say."""
-    path = pathlib.Path(output)
-    require(path.name and not path.is_dir(), "--output must name a file", output)
-    require(path.parent.is_dir(), "--output must be in a folder that exists", output)
-    runs = read_runs(roots)
+    runs = write_page(roots, output, title)
+    return "\n".join([*(f"left out: {problem}" for problem in runs.problems), f"written: {output}"])
+
+
+def write_page(roots: Sequence[str], output: str, title: str = TITLE) -> Runs:
+    """Writes the page and returns the runs that it shows."""
+    path = checked_output(output)
+    runs = without_damaged(read_runs(roots))
     page = make_page(runs, title)
     try:
         with atomic_file(path) as file:
@@ -38,4 +38,30 @@ def write_report(roots: Sequence[str], output: str, title: str = TITLE) -> str:
         raise ConfigError(
             f"--output must be a file that can be written. Received: {output!r} ({error.strerror})"
         ) from error
-    return f"written: {path}"
+    return runs
+
+
+def checked_output(output: str) -> pathlib.Path:
+    """The file to write, which a link may lead to; a `ConfigError` for what must not be replaced by a page."""
+    try:
+        require(output and not os.path.isdir(output), "--output must name a file", output)
+        path = pathlib.Path(output).resolve(strict=os.path.exists(output))
+        kind = os.stat(path).st_mode if os.path.exists(path) else None
+        require(path.parent.is_dir(), "--output must be in a folder that exists", output)
+        require(kind is None or stat.S_ISREG(kind), "--output must be a file, not a device, a pipe or a socket", output)
+        require(kind is None or _is_page(path), "--output must be new, or a page to be replaced", output)
+    except (OSError, RuntimeError) as error:  # RuntimeError: a link to itself
+        reason = getattr(error, "strerror", None) or error
+        raise ConfigError(f"--output must be a file that can be written. Received: {output!r} ({reason})") from error
+    except ValueError as error:
+        if isinstance(error, ConfigError):
+            raise
+        raise ConfigError(f"--output must name a file. Received: {output!r}") from error
+    return path
+
+
+def _is_page(path: pathlib.Path) -> bool:
+    """An empty file will do: somebody may have made it to keep the name."""
+    with path.open("rb") as file:
+        beginning = file.read(1000).lstrip().lower()
+    return not beginning or beginning.startswith(DOCTYPE)

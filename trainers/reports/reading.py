@@ -4,20 +4,28 @@ import csv
 import dataclasses
 import json
 import pathlib
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any
 
 from trainers.analysis.findings import Series
 from trainers.analysis.series import read_series
-from trainers.engine.config import ConfigError
+from trainers.engine.files import UnreadableError, read_object, read_text
+from trainers.engine.flags import ConfigError
 from trainers.engine.reading import read_records
+from trainers.evidence.findings import Terms, sweep_command
+from trainers.evidence.margins import data_name, margin_of
+from trainers.evidence.objectives import Objective
 from trainers.reports.folders import SWEEP_OF, Folder, find_folders
-from trainers.reports.objectives import Objective, objective_of
-from trainers.sweeps.cells import FIELDS, method_flags
-from trainers.sweeps.results import TRIALS, Grid, Result, read_results
+from trainers.reports.objectives import objective_of
+from trainers.sweeps.cells import FIELDS, PERIOD, method_flags, method_label
+from trainers.sweeps.kept import RESULTS, read_kept
+from trainers.sweeps.results import RESULT, TRIALS, Grid, Result, each_once, finished_trials, in_unit
 from trainers.sweeps.table import METHOD, SEED, Row, Table, tabulate
 
 SIMULATION, ANALYSIS, WARMUPS = "simulate", "gradient_analysis", "effective_warmup"  # tasks that are no training
+
+# What reading and drawing raise for data that are not what a program here wrote.
+DAMAGE = (ArithmeticError, AttributeError, LookupError, TypeError, ValueError)
 
 Records = Sequence[Mapping[str, Any]]
 
@@ -43,13 +51,14 @@ class Trial:
 
 @dataclasses.dataclass(frozen=True)
 class Sweep:
-    """A sweep, whole or still running."""
+    """A sweep, whole or still running; or what is kept of one whose trials are gone."""
 
     folder: Folder
     objective: Objective
     results: tuple[Result, ...]
     grid: Grid | None
     trials: tuple[Trial, ...]
+    kept: bool = False
 
     @property
     def task(self) -> str:
@@ -62,21 +71,32 @@ class Sweep:
     @property
     def planned(self) -> int | None:
         """How many runs there will be; None for a search, which does not know."""
-        if self.grid is None:
-            return None
-        count = 1
-        for values in self.grid.values():
-            count *= len(values)
-        return count
+        return None if self.grid is None else sum(len(seeds) for seeds in self.table().planned.values())
+
+    @property
+    def data(self) -> str:
+        """The name of its data set."""
+        return data_name(self.folder.config)
+
+    @property
+    def subject(self) -> str:
+        """Its data set, and its model where the task has several."""
+        return ", ".join(str(each) for each in (self.data, self.folder.config.get("model")) if each)
+
+    @property
+    def terms(self) -> Terms:
+        """What its methods are judged by. What is kept has no command: its data and its folder are elsewhere."""
+        command = "" if self.kept else sweep_command(self.task, f"{self.folder.name}/config.json")
+        return Terms(margin_of(self.task, self.data), self.objective.unit, command)
 
     def table(self, methods: Iterable[str] | None = None) -> Table:
         """The table of all methods, or of some, in the units of the objective."""
         grid, results = self.grid, list(self.results)
         if methods is not None:
             kept = set(methods)
-            results = [result for result in results if result.values[METHOD] in kept]
+            results = [result for result in results if method_label(result.values) in kept]
             grid = grid and {**grid, METHOD: [method for method in grid[METHOD] if method in kept]}
-        shown = [_in_units(result, self.objective) for result in results]
+        shown = [in_unit(result, self.objective.shown) for result in results]
         return tabulate(shown, self.objective.label, self.objective.direction, grid)
 
 
@@ -98,21 +118,43 @@ class Runs:
     analyses: tuple[Measured, ...] = ()
     sweeps: tuple[Sweep, ...] = ()
     trainings: tuple[Training, ...] = ()
+    problems: tuple[str, ...] = ()  # files that cannot be read, or do not hold what they should
 
 
 def read_runs(roots: Iterable[str]) -> Runs:
-    """Everything at or below some folders. What a run has not written yet is left out."""
-    folders = find_folders(roots)
-    simulations = [Measured(each, read_columns(each.path)) for each in folders if each.task == SIMULATION]
-    analyses = [Measured(each, read_series(each.path)) for each in folders if each.task == ANALYSIS]
-    trainings = [read_training(each) for each in folders if _is_training(each)]
+    """Everything at or below some folders. What a run has not written yet, or somebody damaged, is left out."""
+    problems: list[str] = []
+    folders = find_folders(roots, problems)
+
+    def read(make: Callable[[Folder], Any], wanted: Callable[[Folder], bool]) -> list[Any]:
+        made = [_unless_damaged(make, folder, problems) for folder in folders if wanted(folder)]
+        return [each for each in made if each is not None]
+
+    simulations = read(lambda each: Measured(each, read_columns(each.path)), lambda each: each.task == SIMULATION)
+    analyses = read(lambda each: Measured(each, read_series(each.path, problems)), lambda each: each.task == ANALYSIS)
+    sweeps = read(lambda each: read_sweep(each, problems), lambda each: each.task.startswith(SWEEP_OF))
+    trainings = read(lambda each: read_training(each, problems), _is_training)
     return Runs(
         tuple(folders),
         tuple(each for each in simulations if each.series),
         tuple(each for each in analyses if each.series),
-        tuple(read_sweep(each) for each in folders if each.task.startswith(SWEEP_OF)),
+        tuple(sweeps),
         tuple(each for each in trainings if each.records),
+        tuple(problems),
     )
+
+
+def _unless_damaged(make: Callable[[Folder], Any], folder: Folder, problems: list[str]) -> Any:
+    try:
+        return make(folder)
+    except DAMAGE as error:
+        problems.append(f"{folder.path} ({described(error)})")
+        return None
+
+
+def described(error: Exception) -> str:
+    """What is wrong with data that an error was raised for."""
+    return f"{error} is missing" if isinstance(error, KeyError) else str(error)
 
 
 def _is_training(folder: Folder) -> bool:
@@ -123,48 +165,88 @@ def _is_training(folder: Folder) -> bool:
 def read_columns(folder: pathlib.Path) -> Series:
     """update_magnitudes.csv; nothing if it is not there, or has no rows."""
     path = folder / "update_magnitudes.csv"
-    rows = list(csv.DictReader(path.read_text().splitlines())) if path.exists() else []
+    rows = list(csv.DictReader(read_text(path).splitlines())) if path.exists() else []
     try:
         return {name: [float(row[name]) for row in rows] for name in rows[0]} if rows else {}
     except (TypeError, ValueError) as error:
         raise ConfigError(f"A simulation's CSV must hold numbers. Received: {path} ({error})") from error
 
 
-def read_training(folder: Folder) -> Training:
-    results = folder.path / "results.json"
-    return Training(folder, read_records(folder.path), json.loads(results.read_text()) if results.exists() else {})
-
-
-def read_sweep(folder: Folder) -> Sweep:
-    """A sweep's finished trials, and the records of those under way."""
+def read_training(folder: Folder, problems: list[str]) -> Training:
+    path = folder.path / "results.json"
     try:
-        results = read_results(folder.path)
-    except (TypeError, ValueError) as error:
-        raise ConfigError(f"Each result.json of a sweep must be whole. Received: {folder.path} ({error})") from error
+        results = read_object(path) if path.exists() else {}
+    except UnreadableError as error:
+        problems.append(f"{path} ({error})")
+        results = {}
+    return Training(folder, read_records(folder.path, problems), results)
+
+
+def read_sweep(folder: Folder, problems: list[str], curves: bool = True) -> Sweep:
+    """A sweep's finished trials, and the records of those under way unless there are to be no `curves`.
+
+    Where the trials are gone, results.csv has what is kept of them.
+    """
+    results = each_once(result for trial in finished_trials(folder.path) if (result := _result(trial, problems)))
+    kept = not (folder.path / TRIALS).exists() and (folder.path / RESULTS).exists()
+    if kept:
+        results = read_kept(folder.path)
     config, grid = folder.config, None
+    axes = _axes(config)
+    base = {name: config.get(name) for name in axes}
+    results = [dataclasses.replace(result, values={**base, **result.values}) for result in results]
     if config.get("search", "grid") == "grid":
-        grid = {name: config.get(f"{name}s", []) for name in FIELDS}
-    trials = [_trial(path, folder, results) for path in sorted((folder.path / TRIALS).glob("*/config.json"))]
-    return Sweep(folder, objective_of(folder), tuple(results), grid, tuple(each for each in trials if each.records))
+        names = [*FIELDS, PERIOD] if config.get(f"{PERIOD}s") else FIELDS
+        grid = {name: config.get(f"{name}s", []) for name in names} | axes
+    begun = sorted((folder.path / TRIALS).glob("*/config.json")) if curves else []
+    trials = [_trial(path, folder, results, problems) for path in begun]
+    shown = tuple(each for each in trials if each and each.records)
+    return Sweep(folder, objective_of(folder), tuple(results), grid, shown, kept)
 
 
-def _trial(path: pathlib.Path, sweep: Folder, results: Iterable[Result]) -> Trial:
+def _axes(config: Mapping[str, Any]) -> dict[str, list[Any]]:
+    """The further axes of a sweep, as its config has them: flags with their values."""
+    parted = [text.partition("=") for text in config.get("sweep", [])]
+    return {name: [_literal(value) for value in values.split(",")] for name, _, values in parted}
+
+
+def _literal(text: str) -> Any:
+    try:
+        return json.loads(text)
+    except ValueError:
+        return text
+
+
+def _result(trial: pathlib.Path, problems: list[str]) -> Result | None:
+    path = trial / RESULT
+    try:
+        result = Result.from_json(read_text(path))
+        missing = [name for name in FIELDS if name not in result.values]
+        if missing or not isinstance(result.seconds, int | float):
+            raise UnreadableError(f"without {', '.join(missing) or 'seconds'}")
+        return result
+    except DAMAGE as error:
+        problems.append(f"{path} ({described(error)})")
+        return None
+
+
+def _trial(path: pathlib.Path, sweep: Folder, results: Iterable[Result], problems: list[str]) -> Trial | None:
     """Its hyperparameters stand in its result, or, before it has one, in its config."""
     result = next((each for each in results if each.trial == path.parent.name), None)
-    values = dict(result.values) if result else _planned_values(path, sweep)
-    row = tuple((name, value) for name, value in values.items() if name not in (METHOD, SEED))
+    try:
+        values = dict(result.values) if result else _planned_values(path, sweep)
+        records = read_records(path.parent, problems)
+    except DAMAGE as error:
+        problems.append(f"{path.parent} ({described(error)})")
+        return None
+    row = tuple((name, value) for name, value in values.items() if name not in (METHOD, SEED, PERIOD))
     status = result.status if result else "running"
-    return Trial(row, values[METHOD], values[SEED], status, read_records(path.parent))
+    return Trial(row, method_label(values), values[SEED], status, records)
 
 
 def _planned_values(path: pathlib.Path, sweep: Folder) -> dict[str, Any]:
-    config = json.loads(path.read_text())["config"]
+    config = read_object(path)["config"]
     fitting = [name for name in sweep.config.get("warmups", []) if method_flags(name).items() <= config.items()]
     # `radam` fits a run of `radam_nothing` too, which has one flag more.
     method = max(fitting, key=lambda name: len(method_flags(name)), default=config.get(METHOD))
-    return {name: config.get(name) for name in FIELDS} | {METHOD: method}
-
-
-def _in_units(result: Result, objective: Objective) -> Result:
-    value = None if result.objective is None else objective.shown(result.objective)
-    return dataclasses.replace(result, objective=value)
+    return {name: config.get(name) for name in (*FIELDS, PERIOD, *_axes(sweep.config))} | {METHOD: method}

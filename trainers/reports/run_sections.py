@@ -1,9 +1,11 @@
 """The sections of single runs, and of how everything was made."""
 
+import datetime
 import json
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+from trainers.engine.machine import this_machine
 from trainers.reports.blocks import Block, Charts, Configs, Section, TableBlock, Text
 from trainers.reports.curves import training_charts
 from trainers.reports.folders import Folder
@@ -22,28 +24,28 @@ def training_section(number: int, run: Training) -> Section:
     last = run.records[-1]
     blocks: list[Block] = [
         Text(
-            f"{run.folder.task}: {what or 'data not known'}; {config.get('optimizer')} with {warmup}, learning rate "
-            f"{config.get('learning_rate')}, β₂ = {config.get('beta_2')}, seed {config.get('seed')}; to update "
-            f"{last.get('updates', last.get('step'))}."
+            f"{run.folder.task}: {what or 'unknown data'}; {config.get('optimizer')} with {warmup}, learning rate "
+            f"{config.get('learning_rate')}, β₂ = {config.get('beta_2')}, seed {config.get('seed')}; "
+            f"{last.get('updates', last.get('step'))} updates."
         )
     ]
     if not run.folder.finished:
-        blocks.append(Text(f"Not all of it: the run's status is: {run.folder.state}.", warns=True))
+        blocks.append(Text(f"Incomplete. Status: {without_places(run.folder.state)}.", warns=True))
     blocks.append(Charts(name, training_charts(name, run)))
     if run.results:
         rows = [[key, value] for key, value in run.results.items() if isinstance(value, int | float | str)]
-        blocks.append(TableBlock(plain_table(f"run_{number}", "What the run led to", ["result", "value"], rows)))
+        blocks.append(TableBlock(plain_table(f"run_{number}", "Results of the run", ["result", "value"], rows)))
     return Section(name, f"Run: {run.folder.name}", blocks)
 
 
 def making_section(runs: Runs) -> Section:
-    """A row for each folder: what it is, how it ended, and what of its config is its own."""
+    """Machines, versions, and a row for each folder: what it is, how it ended, and what of its config is its own."""
     seconds = {sweep.folder.path: sweep.seconds for sweep in runs.sweeps}
     rows = [
         [
             folder.name,
             folder.task,
-            folder.state,
+            without_places(folder.state),
             folder.date,
             _rounded(seconds.get(folder.path, folder.seconds)),
             (folder.git_revision or "")[:12],
@@ -51,15 +53,16 @@ def making_section(runs: Runs) -> Section:
         ]
         for folder in runs.folders
     ]
-    headings = ["folder", "task", "status", "begun", "seconds", "revision", "what differs"]
+    headings = ["folder", "task", "status", "started", "time, s", "revision", "settings"]
     return Section(
         "making",
-        "How it was made",
+        "How this page was made",
         [
+            Text(_machines(runs)),
             TableBlock(plain_table("folders", "The folders that this page was made from", headings, rows)),
             Text(
-                "Seconds are the sum over the runs of a sweep; of anything else, the time between its first and its "
-                "last file. What differs is what other folders of the same task do not share."
+                "The time of a sweep is the sum over its runs; for other folders it is the time between the first and "
+                "the last file, if known. The last column has the settings that differ between folders of one task."
             ),
             Configs({folder.name: config_text(folder) for folder in runs.folders}),
         ],
@@ -85,7 +88,7 @@ def config_text(folder: Folder) -> str:
         "machine": dict(folder.machine),
         "git_revision": folder.git_revision,
         "started": folder.started,
-        "status": folder.status,
+        "status": without_places(folder.status),
     }
     return json.dumps(document, indent=2, ensure_ascii=False)
 
@@ -99,6 +102,25 @@ def total(runs: Runs) -> str:
     swept = sum(len(sweep.results) for sweep in runs.sweeps)
     seconds = sum(sweep.seconds for sweep in runs.sweeps)
     folders = [*(run.folder for run in runs.trainings), *(run.folder for run in runs.analyses)]
-    seconds += sum(folder.seconds or 0.0 for folder in folders)
+    known = [folder.seconds for folder in folders if folder.seconds is not None]
+    least = "at least " if len(known) < len(folders) else ""
     count = swept + len(folders)
-    return f"{count:,} training {'run' if count == 1 else 'runs'}, {duration(seconds)} in all"
+    return f"{count:,} training {'run' if count == 1 else 'runs'}, {least}{duration(seconds + sum(known))} in all"
+
+
+def _machines(runs: Runs) -> str:
+    machines = list(dict.fromkeys(_machine(folder.machine) for folder in runs.folders if folder.machine))
+    versions = list(dict.fromkeys(_versions(folder.versions) for folder in runs.folders if folder.versions))
+    days = sorted({folder.date for folder in runs.folders})
+    when = days[0] if days[0] == days[-1] else f"{days[0]} to {days[-1]}"
+    today = datetime.datetime.now(datetime.UTC).date().isoformat()
+    where = "; ".join(machines) or f"not recorded; this page was made on {_machine(this_machine())}"
+    return f"Runs of {when}. Machine: {where}. Page made on {today}. Versions: {'; '.join(versions) or 'not recorded'}."
+
+
+def _machine(machine: Any) -> str:
+    return f"{machine.get('cores')} cores of {machine.get('processor')}, Python {machine.get('python')}"
+
+
+def _versions(versions: Any) -> str:
+    return ", ".join(f"{name} {version}" for name, version in versions.items())

@@ -1,22 +1,27 @@
-"""The section of a sweep: its size, its table, the paper's beside it, learning curves, and what they say."""
+"""The section of a sweep: its size, its table and the paper's, learning curves, and the methods compared."""
 
 from collections.abc import Iterable
 
-from trainers.figures.look import VARIANTS
+from trainers.evidence.findings import NOTE, cell_table, grouped_findings
+from trainers.evidence.groups import method_groups
+from trainers.figures.look import VARIANTS, style_of
 from trainers.reports.blocks import Block, Charts, Points, Section, TableBlock, Text
 from trainers.reports.curves import best_cell, sweep_charts
 from trainers.reports.paper import TABLES
 from trainers.reports.reading import Sweep
-from trainers.reports.tables import labelled, paper_table, sweep_table
-from trainers.reports.words import capitalised, duration
+from trainers.reports.study_blocks import study_blocks
+from trainers.reports.tables import Shown, labelled, paper_table, plain_table, seed_table, sweep_table
+from trainers.reports.words import capitalised, duration, without_places
 from trainers.sweeps.cells import METHODS
-from trainers.sweeps.comparison import compare
-from trainers.sweeps.findings import NOTE, findings
 from trainers.sweeps.formats import counted
 from trainers.sweeps.results import place
 from trainers.sweeps.summary import notes
 
-KNOWN = {"image_classification": "images", "language_modeling": "language", "machine_translation": "translation"}
+KNOWN = {
+    "image_classification": "image classification",
+    "language_modeling": "language modelling",
+    "machine_translation": "machine translation",
+}
 # What tells the size of a run, where its config has it, and how to say it.
 SIZES = {
     "steps": "{} updates",
@@ -29,12 +34,12 @@ SIZES = {
     "pairs": "{} pairs of sentences",
 }
 HOW_TO_READ = (
-    "Bold: the mean over the seeds that are done. Thin: each seed. A click in the legend switches a method off and on, "
-    "in all charts of this sweep."
+    "Bold: the mean over the finished seeds. Thin: each seed. The buttons above a chart switch a method off and on in "
+    "all charts of this sweep."
 )
 
 
-PURPOSES = ("the methods compared", "first steps of RAdam", "with and without warmup")
+PURPOSES = ("comparison of methods", "RAdam's first steps", "with and without warmup")
 
 
 def purpose(sweep: Sweep) -> str:
@@ -63,14 +68,26 @@ def sweep_section(number: int, sweep: Sweep) -> Section:
     charts = sweep_charts(name, sweep)
     if charts:
         blocks.append(Charts(name, charts, HOW_TO_READ, best_cell(sweep)))
-    if len(table.methods) > 1:
-        blocks += [Points(findings(shown, compare(shown))), Text(NOTE)]
-    title = f"{KNOWN.get(sweep.task, sweep.task)}, {purpose(sweep)}: {sweep.folder.name}"
-    return Section(name, f"Sweep of {title}", blocks)
+    groups = [(question, [style_of(name).label for name in names]) for question, names in method_groups(table)]
+    compared = grouped_findings(shown, groups, sweep.terms)
+    blocks += [*(Points(said) for _, said in compared), *([Text(NOTE)] if compared else [])]
+    if compared:
+        cells = cell_table(shown, [comparison for comparison, _ in compared])
+        blocks.append(TableBlock(_cell_by_cell(number, cells, len(table.row_names))))
+    blocks += study_blocks(number, sweep)
+    blocks.append(TableBlock(seed_table(f"sweep_{number}_seeds", f"{caption}: every seed", table)))
+    title = f"{KNOWN.get(sweep.task, sweep.task)}, {purpose(sweep)} ({sweep.folder.name})"
+    return Section(name, f"Sweep: {title}", blocks)
+
+
+def _cell_by_cell(number: int, lines: list[list[str]], labels: int) -> Shown:
+    headings, *rows = lines
+    caption = "The methods compared in each cell, with 90 % intervals"
+    return plain_table(f"sweep_{number}_cells", caption, headings, rows, labels=labels, folded=True)
 
 
 def scale(sweep: Sweep) -> str:
-    """How large this is, and how large what the paper did."""
+    """How large this is, and how large the paper's experiment was."""
     config = sweep.folder.config
     what = ", ".join(str(config[name]) for name in ("dataset", "model") if config.get(name))
     left_out = "epochs" if config.get("steps") else ""  # which then does not count
@@ -78,30 +95,30 @@ def scale(sweep: Sweep) -> str:
     table = sweep.table()
     sides = {"cell": table.rows, "method": table.methods, "seed": table.seeds}
     grid = " x ".join(counted(len(values), name) for name, values in sides.items())
-    here = f"Here: {what or sweep.task}; {sizes or 'sizes not known'}; {grid}, {counted(len(sweep.results), 'run')}"
+    here = f"Here: {what or sweep.task}; {sizes or 'unknown size'}; {grid}, {counted(len(sweep.results), 'run')}"
     text = f"{here} in {duration(sweep.seconds)} of training."
     if sweep.task in TABLES:
-        text += f" The paper: {TABLES[sweep.task].scale}. What is compared is the question, not the numbers."
+        text += f" The paper: {TABLES[sweep.task].scale}. Same question; the absolute numbers are not comparable."
     return text
 
 
 def _unfinished(sweep: Sweep) -> list[Block]:
-    """Says plainly what is not there yet, or will never be."""
+    """What is missing, or failed."""
     said = []
     planned = sweep.planned
     if planned and len(sweep.results) < planned:
-        said.append(f"{len(sweep.results)} of {counted(planned, 'run')} are there")
+        said.append(f"{len(sweep.results)} of {counted(planned, 'run')} are finished")
     if not sweep.folder.finished:
-        said.append(f"the sweep's status is: {sweep.folder.state}")
+        said.append(f"status: {without_places(sweep.folder.state)}")
     for status in ("diverged", "failed"):
         count = sum(result.status == status for result in sweep.results)
         if count:
             said.append(f"{counted(count, 'run')} {status}")
-    return [Text(f"Not all of it: {'; '.join(said)}.", warns=True)] if said else []
+    return [Text(f"Incomplete: {'; '.join(said)}.", warns=True)] if said else []
 
 
 def _paper(number: int, sweep: Sweep) -> list[Block]:
-    """The paper's table, beside a sweep that asks what it asks."""
+    """The paper's table, for a sweep that asks the same question."""
     compared = [method for method in sweep.table().methods if method in METHODS]
     if sweep.task not in TABLES or len(compared) < 2:
         return []

@@ -5,11 +5,13 @@ import dataclasses
 import io
 import math
 import numbers
+import re
 from collections.abc import Iterable, Sequence
 from typing import Any
 
 from trainers.figures.look import style_of
 from trainers.reports.paper import PaperTable
+from trainers.reports.words import rounded
 from trainers.sweeps.cells import METHODS
 from trainers.sweeps.formats import value_text
 from trainers.sweeps.summary import cell_lines, summary_csv
@@ -31,18 +33,26 @@ class Shown:
     records: Sequence[Sequence[Any]]
     labels: int = 1  # how many columns at the left name the row
     paper: bool = False  # the paper's numbers, not measured here
+    folded: bool = False  # shown when asked for, and on paper
+
+    def numeric(self, column: int) -> bool:
+        """Whether a column holds numbers, which are aligned on the right."""
+        texts = [row[column] for row in self.rows if row[column]]
+        return bool(texts) and all(is_number(text) for text in texts)
 
 
-def plain_table(name: str, caption: str, headings: Sequence[str], rows: Iterable[Sequence[Any]]) -> Shown:
+def plain_table(
+    name: str,
+    caption: str,
+    headings: Sequence[str],
+    rows: Iterable[Sequence[Any]],
+    labels: int = 1,
+    folded: bool = False,
+) -> Shown:
     """A table whose file has the same columns, with every digit."""
     rows = list(rows)
-    return Shown(
-        name,
-        caption,
-        headings,
-        [[cell_text(value) for value in row] for row in rows],
-        safe_records([headings, *rows]),
-    )
+    shown = [[cell_text(value) for value in row] for row in rows]
+    return Shown(name, caption, headings, shown, safe_records([headings, *rows]), labels=labels, folded=folded)
 
 
 def sweep_table(name: str, caption: str, table: Table) -> Shown:
@@ -67,6 +77,25 @@ def paper_table(name: str, table: PaperTable) -> Shown:
     return Shown(name, table.title, headings, rows, records, labels=2, paper=True)
 
 
+def seed_table(name: str, caption: str, table: Table) -> Shown:
+    """The value of every seed behind the cells of a sweep."""
+    headings = [
+        *(HEADINGS.get(each, each) for each in table.row_names),
+        "method",
+        *(f"seed {seed}" for seed in table.seeds),
+    ]
+    rows = [
+        [
+            *map(value_text, row),
+            style_of(method).label,
+            *(table.cell(row, method).values.get(seed) for seed in table.seeds),
+        ]
+        for row in table.rows
+        for method in table.methods
+    ]
+    return plain_table(name, caption, headings, rows, labels=len(table.row_names) + 1, folded=True)
+
+
 def labelled(table: Table) -> Table:
     """The same table with the names that a reader knows."""
     return dataclasses.replace(
@@ -74,6 +103,7 @@ def labelled(table: Table) -> Table:
         row_names=tuple(HEADINGS.get(name, name) for name in table.row_names),
         methods=tuple(style_of(method).label for method in table.methods),
         cells={(row, style_of(method).label): cell for (row, method), cell in table.cells.items()},
+        planned={(row, style_of(method).label): seeds for (row, method), seeds in table.planned.items()},
     )
 
 
@@ -81,11 +111,20 @@ def cell_text(value: Any) -> str:
     """A number with the digits that a reader wants.
 
     >>> [cell_text(value) for value in (1033.3246, 0.01731244, 4, None, "done")]
-    ['1033.32', '0.0173124', '4', '', 'done']
+    ['1,033', '0.01731', '4', '', 'done']
     """
     if value is None:
         return ""
-    return f"{value:.6g}" if isinstance(value, float) else str(value)
+    return rounded(value) if isinstance(value, int | float) else str(value)
+
+
+def is_number(text: str) -> bool:
+    """Whether a cell is read as a number, and so is aligned on the right.
+
+    >>> [is_number(text) for text in ("1,033", "4.2 ± 0.3", "–", "+0.1 [-0.2, 0.4], p = 0.5", "1e-3", "done", "a4")]
+    [True, True, True, True, True, False, False]
+    """
+    return re.match(r"[+-]?[\d.]+|–$", text) is not None
 
 
 def safe_records(records: Iterable[Sequence[Any]]) -> list[list[Any]]:

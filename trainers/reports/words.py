@@ -1,6 +1,10 @@
 """Small words of the page: durations, numbers, paths."""
 
+import re
 from typing import Any
+
+# An absolute path, or one below a home folder, inside a text.
+_PATH = re.compile(r"(?<![\w.:/~])(?:~[\w-]*)?/(?:[^\s'\"<>|:,;()]+/)*([^\s'\"<>|:,;()/]+)/?")
 
 
 def capitalised(text: str) -> str:
@@ -25,12 +29,23 @@ def duration(seconds: float | None) -> str:
     return f"{minutes} min" if minutes < 60 else f"{minutes // 60} h {minutes % 60:02d} min"
 
 
+def rounded(value: float) -> str:
+    """The one rounding of the page, as in scales.js: four digits, and no decimals from 1,000 on.
+
+    >>> [rounded(value) for value in (1033.3246, 25000, 0.01731244, 4, 0.5, 1.25e-5)]
+    ['1,033', '25,000', '0.01731', '4', '0.5', '1.25e-5']
+    """
+    if isinstance(value, int) or abs(value) >= 999.95:
+        return f"{value:,.0f}"
+    return re.sub(r"e-0(\d)", r"e-\1", f"{value:.4g}")
+
+
 def number_text(value: Any) -> str:
     """
     >>> number_text(25000), number_text("many")
     ('25,000', 'many')
     """
-    return f"{value:,}" if isinstance(value, int | float) else str(value)
+    return rounded(value) if isinstance(value, int | float) else str(value)
 
 
 def per_cent(share: float, places: int = 0) -> str:
@@ -42,10 +57,11 @@ def per_cent(share: float, places: int = 0) -> str:
 
 
 def without_places(value: Any) -> Any:
-    """Where files lie on somebody's disk is nobody's business: of a path, its last name.
+    """A text without the folders of somebody's disk: only the last name of every path is kept.
 
-    >>> without_places("/home/me/wikitext-2"), without_places("digits")
-    ('.../wikitext-2', 'digits')
+    >>> without_places("/home/me/wikitext-2"), without_places("digits"), without_places("2 / (1 - beta_2)")
+    ('.../wikitext-2', 'digits', '2 / (1 - beta_2)')
+    >>> without_places("failed: No such file: '/home/me/data/train.txt' (or ~/data)")
+    "failed: No such file: '.../train.txt' (or .../data)"
     """
-    is_path = isinstance(value, str) and value.startswith(("/", "~"))
-    return f".../{value.rstrip('/').rpartition('/')[2]}" if is_path else value
+    return _PATH.sub(r".../\1", value) if isinstance(value, str) else value

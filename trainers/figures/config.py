@@ -1,0 +1,51 @@
+"""The flags of the programs that only compute and draw. Needs no TensorFlow."""
+
+import dataclasses
+
+from trainers.engine.config import FIRST_STEPS, WARMUPS, check_seed
+from trainers.engine.flags import Settings, option, require
+
+AT_MOST = 10**7  # what a program that draws can hold in memory
+
+
+@dataclasses.dataclass(frozen=True)
+class SimulationConfig(Settings):
+    """The defaults are the paper's."""
+
+    subject = "Simulation"
+    trains = False
+
+    parameters: int = option(25_000, "Number of parameters, each with its own gradients.")
+    iterations: int = option(1000, "Updates of each parameter.")
+    variance: float = option(1e-9, "Variance of the gradients.")
+    beta_1: float = option(0.9, "Discount of the first moment.")
+    beta_2: float = option(0.999, "Discount of the second moment.")
+    epsilon: float = option(0.0, "Epsilon of Adam.")
+    warmup: str = option("none", "Warmup; radam is RAdam itself.", WARMUPS)
+    warmup_period: float | None = option(None, "Period of --warmup=linear and exponential, in updates.")
+    first_steps: str = option("momentum", "What RAdam does while rho_t <= 4.", FIRST_STEPS)
+    seed: int = option(1, "Seed of the gradients.")
+
+    def validate(self) -> None:
+        super().validate()
+        check_seed("seed", self.seed)
+        for name in ("parameters", "iterations"):
+            value = getattr(self, name)
+            require(1 <= value <= AT_MOST, f"--{name} must be an integer between 1 and {AT_MOST}", value)
+        if self.warmup != "radam":
+            self.require_default("first_steps", "--warmup=radam", self.warmup)
+
+
+@dataclasses.dataclass(frozen=True)
+class WarmupConfig(Settings):
+    """The defaults are the paper's."""
+
+    subject = "Figures"
+    trains = False
+
+    beta_2: float = option(0.999, "Discount of the second moment, for the figure of the factors.")
+    updates: int = option(5000, "Updates that the figure of the factors shows.")
+
+    def validate(self) -> None:
+        super().validate()
+        require(2 <= self.updates <= AT_MOST, f"--updates must be an integer between 2 and {AT_MOST}", self.updates)
