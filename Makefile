@@ -1,20 +1,24 @@
-# make reproduce      the experiments of the paper at the size of a laptop, and a page of them
+# make reproduce      the experiments of the paper at the size of a laptop, with a page of results
+# make reproduce-full DATA=/data   continues until there are enough runs to decide: half a day
 # make test           the tests, on TensorFlow, JAX and torch
 # make test-versions  the tests of the library on Keras 3.3, 3.6, 3.9 and the newest
 # make test-oldest    the same on Keras 3.3 alone
 # make test-addons    the tests that need TensorFlow 2.15 and tensorflow-addons
 # make test-slow      the tests that take minutes: full-size models, the embedded results
+# make test-kills     every trainer killed twenty times in each of four settings
 # make test-wheel     the wheel alone, in an empty environment for each backend
 # make lint           the linter and the type checker
 # make bench          milliseconds and ratios
 # make figures        the pictures of README and docs
+# make docs           the documentation as a site, build/site/index.html, with the notebook executed
+# make notebook       the notebook, executed in place
 
 PYTHON ?= python3
 BACKENDS = tensorflow jax torch
 VENV = .venv/bin/python
 ADDONS = .venv-addons/bin/python
-# Slow tests whose processes need one core each, and little memory.
-LIGHT = tests/test_commands.py $(addprefix tests/trainers/test_,reproduce.py resume.py stopping.py multiworker.py)
+# `make reproduce` needs neither JAX, torch, test tools nor CUDA: it makes a smaller environment unless the full one is there.
+REPRODUCE = $(if $(wildcard .venv/done),.venv,.venv-reproduce)
 PIP = -m pip --quiet --disable-pip-version-check install
 # Versions of Keras besides the one in constraints/main.txt; each has constraints with the TensorFlow of its time.
 VERSIONS = 3.3 3.6 3.9
@@ -22,10 +26,13 @@ OLDEST = $(firstword $(VERSIONS))
 # The tests of the library. The simulation is numpy alone, and tuning needs keras-tuner: the newest Keras is enough.
 LIBRARY = tests/tfwarmup tfwarmup $(addprefix --ignore=tests/tfwarmup/,test_addons.py test_tuning.py analysis/test_simulation.py)
 
-.PHONY: reproduce test test-versions test-oldest $(VERSIONS:%=test-keras-%) test-addons test-slow test-wheel lint bench figures clean
+.PHONY: reproduce reproduce-full test test-versions test-oldest $(VERSIONS:%=test-keras-%) test-addons test-slow test-kills test-wheel lint bench figures docs notebook clean
 
-reproduce: .venv/done
-	$(VENV) -m trainers.reproduce
+reproduce: $(REPRODUCE)/done
+	$(REPRODUCE)/bin/python -m trainers.reproduce
+
+reproduce-full: .venv/done
+	$(VENV) -m trainers.reproduce --full $(if $(DATA),--data=$(DATA))
 
 test: .venv/done
 	set -e; for backend in $(BACKENDS); do \
@@ -44,8 +51,10 @@ test-addons: .venv/done .venv-addons/done
 	$(VENV) -m pytest -q -m addons
 
 test-slow: .venv/done
-	$(VENV) -m pytest -q -m slow -n 2 $(LIGHT)
-	$(VENV) -m pytest -q -m slow $(addprefix --ignore=,$(LIGHT))
+	$(VENV) -m pytest -q -m slow -n 2 --dist loadgroup --durations=20
+
+test-kills: .venv/done
+	KILLED_RUNS=5 $(VENV) -m pytest -q -m slow -n 2 tests/trainers/test_resume.py -k every_trainer
 
 test-wheel: .venv/done
 	rm -rf build dist
@@ -62,6 +71,8 @@ bench: .venv/done
 	$(VENV) -m benchmarks.schedule_cost
 	$(VENV) -m benchmarks.optimizer_step
 	$(VENV) -m benchmarks.trainer_step
+	$(VENV) -m benchmarks.dry_run
+	$(VENV) -m benchmarks.input_pipeline
 	$(VENV) -m benchmarks.simulation
 	$(VENV) -m benchmarks.probe_cost
 	$(VENV) -m benchmarks.gradient_samples
@@ -75,16 +86,31 @@ figures: .venv/done
 	$(VENV) -m trainers.simulate --output_dir=build/figures/simulation
 	$(VENV) -m trainers.gradient_analysis --flagfile=configs/embedded/gradient_analysis.flags \
 		--output_dir=build/figures/analysis
-	cp build/figures/*/*.svg build/figures/*/*.png docs/figures
+	$(VENV) -m trainers.evidence $(if $(wildcard docs/results/*/config.json),docs/results) --output_dir=build/figures/evidence \
+		--page=docs/results.md
+	$(VENV) -m trainers.study docs/results --output_dir=build/figures/study
+	cp build/figures/*/*.svg build/figures/*/*.png build/figures/*/*.pdf docs/figures
+
+docs: .venv/done
+	NO_MKDOCS_2_WARNING=1 $(VENV) -m mkdocs --quiet build
+	@echo build/site/index.html
+
+notebook: .venv/done
+	$(VENV) docs/hooks.py
 
 clean:
-	rm -rf .venv .venv-addons .venv-keras-* build dist *.egg-info
+	rm -rf .venv .venv-reproduce .venv-addons .venv-keras-* build dist *.egg-info
 
 # torch first and by itself: asked for by version it is the build without CUDA.
 .venv/done: setup.py constraints/main.txt
 	$(PYTHON) -m venv .venv
 	$(VENV) $(PIP) torch==2.13.0 -c constraints/main.txt
-	$(VENV) $(PIP) -e '.[test,trainers]' -c constraints/main.txt
+	$(VENV) $(PIP) -e '.[docs,test,trainers]' -c constraints/main.txt
+	touch $@
+
+.venv-reproduce/done: setup.py constraints/main.txt
+	$(PYTHON) -m venv .venv-reproduce
+	.venv-reproduce/bin/python $(PIP) -e '.[reproduce]' -c constraints/main.txt
 	touch $@
 
 $(VERSIONS:%=.venv-keras-%/done): .venv-keras-%/done: setup.py constraints/keras-%.txt
