@@ -40,7 +40,9 @@ def test_every_command_of_a_page_runs(name, data, tmp_path):
 
 @pytest.mark.slow
 def test_a_page_with_a_wrong_flag_fails(tmp_path):
-    with pytest.raises(AssertionError, match=r"(?s)exit code 2 of\n.*\nerror: Unknown command line flag 'wrong'"):
+    with pytest.raises(
+        AssertionError, match=r"(?s)exit code 2 of\n.*\nerror: Flags must be among those of --help. Received: --wrong"
+    ):
         run_page(page("python -m trainers.simulate --wrong=1 --output_dir=runs/simulation"), tmp_path)
 
 

@@ -87,7 +87,8 @@ def test_pages_tell_values(name):
 
 @every_page
 def test_every_block_is_one_that_a_test_runs(name):
-    assert {language for language, _ in FENCE.findall(TEXTS[name])} <= {"python", "sh"}
+    # tests/test_package.py compares the BibTeX entries with CITATION.cff.
+    assert {language for language, _ in FENCE.findall(TEXTS[name])} <= {"python", "sh", "bibtex"}
     assert TEXTS[name].count("```") == 2 * len(FENCE.findall(TEXTS[name]))
 
 
@@ -98,19 +99,27 @@ def test_every_make_target_exists(target):
 
 @every_page
 def test_everything_that_a_page_installs_exists(name):
-    for requirement in re.findall(r"pip install '?([^\s'`]+)", TEXTS[name]):
+    for requirement in re.findall(r"pip install (?:-e )?'?([^\s'`]+)", TEXTS[name]):
         check_requirement(requirement)
 
 
 @once
 def test_the_pictures_are_those_that_make_figures_draws(tmp_path):
     from tfwarmup.analysis.simulation import simulate_updates
+    from trainers.evidence.config import EvidenceConfig
+    from trainers.evidence.program import judge_sweeps
     from trainers.figures.magnitudes import draw_magnitudes
     from trainers.figures.warmups import draw_effective_periods, draw_factors
+    from trainers.study.config import StudyConfig
+    from trainers.study.program import sum_up
 
     draw_factors(tmp_path, beta_2=0.999, updates=5000)
     draw_effective_periods(tmp_path)
-    draw_magnitudes(tmp_path, simulate_updates(seed=1), "none")
+    draw_magnitudes(tmp_path, simulate_updates(seed=1), "none", "One simulation of 25,000 parameters, seed 1.")
+    kept = ROOT / "docs/results"
+    runs = (str(kept),) if any(kept.glob("*/config.json")) else ()
+    judge_sweeps(EvidenceConfig(runs, output_dir=str(tmp_path)))
+    sum_up(StudyConfig(runs, output_dir=str(tmp_path)))
     for path in tmp_path.glob("*.svg"):
         assert path.read_text() == (ROOT / "docs/figures" / path.name).read_text(), path.name
 
@@ -169,16 +178,16 @@ def test_every_command_in_the_header_of_a_config_is_one_that_its_program_takes(n
 @pytest.mark.parametrize(
     ("command", "message"),
     [
-        ("python -m trainers.simulate --output_dir=x --learning_rate=1", "Unknown command line flag 'learning_rate'"),
+        ("python -m trainers.simulate --output_dir=x --learning_rate=1", "Received: --learning_rate"),
         ("for w in none slow; do python -m trainers.simulate --output_dir=x --warmup=$w; done", "Received: 'slow'"),
-        ("python -m trainers.sweep --output_dir=x --beam=2", "Unknown command line flag 'beam'"),
+        ("python -m trainers.sweep --output_dir=x --beam=2", "Received: --beam"),
         ("python -m trainers.simulate", "--output_dir must name a folder"),
     ],
 )
 def test_a_command_that_its_program_does_not_take_fails(command, message, tmp_path):
     from absl import flags
 
-    from trainers.engine.config import ConfigError
+    from trainers.engine.flags import ConfigError
 
     check_commands("python -m trainers.sweep --task=machine_translation --output_dir=x --beam=2", tmp_path)
     with pytest.raises((ConfigError, flags.Error), match=message):
@@ -187,7 +196,7 @@ def test_a_command_that_its_program_does_not_take_fails(command, message, tmp_pa
 
 def check_commands(block, folder):
     """Reads the flags of every program that a block starts, all turns of its loops included, as the program does."""
-    from trainers.engine.config import parse_arguments
+    from trainers.engine.flags import parse_arguments
 
     for command, *arguments in recorded(block, folder):
         if command == "python":
@@ -199,21 +208,24 @@ def check_commands(block, folder):
 def config_class_of(arguments, folder):
     """The config class of a program and its flags: what its main hands to `run_program`."""
     from trainers.engine import program
-    from trainers.tasks import TASKS
+    from trainers.tasks import CONFIGS
 
-    path = importlib.util.find_spec(arguments[1]).origin if arguments[0] == "-m" else folder / arguments[0]
+    path = pathlib.Path(
+        importlib.util.find_spec(arguments[1]).origin if arguments[0] == "-m" else folder / arguments[0]
+    )
+    path = path.with_name("__main__.py") if path.name == "__init__.py" else path
     # A main that does its work in another way would do it here.
-    assert re.search(r"\brun_(program|task)\(", pathlib.Path(path).read_text()), f"{path} must start by `run_program`"
+    assert re.search(r"\brun_(program|task)\(", path.read_text()), f"{path} must start by `run_program`"
     found = []
     with pytest.MonkeyPatch.context() as patch, forgetting_modules_of(folder):
         patch.setattr(program, "run_program", lambda config_class, *_: found.append(config_class))
         patch.setattr(sys, "argv", arguments)
         patch.setenv("KERAS_BACKEND", BACKEND)  # set back afterwards: a main may choose another
         patch.setattr(sys, "path", [str(folder), *sys.path])
-        tasks = dict(TASKS)
+        tasks = dict(CONFIGS)
         runpy.run_path(str(path), run_name="__main__")
-        TASKS.clear()
-        TASKS.update(tasks)
+        CONFIGS.clear()
+        CONFIGS.update(tasks)
     [config_class] = found
     return config_class
 
@@ -221,9 +233,13 @@ def config_class_of(arguments, folder):
 @functools.cache
 def all_flags():
     """The flags of all programs, those of a sweep for every task."""
-    from trainers.tasks import TASKS
+    from trainers.tasks import CONFIGS
 
-    programs = [f"trainers.{path.stem}" for path in (ROOT / "trainers").glob("[!_]*.py")]
-    lines = [["-m", program] for program in programs] + [["-m", "trainers.sweep", f"--task={task}"] for task in TASKS]
+    mains = [
+        *(ROOT / "trainers").glob("[!_]*.py"),
+        *(path.parent for path in (ROOT / "trainers").glob("*/__main__.py")),
+    ]
+    programs = [f"trainers.{path.stem}" for path in mains]
+    lines = [["-m", program] for program in programs] + [["-m", "trainers.sweep", f"--task={task}"] for task in CONFIGS]
     fields = [dataclasses.fields(config_class_of(line, ROOT)) for line in lines]
     return {field.name for group in fields for field in group} | {"config", "flagfile", "help"}
