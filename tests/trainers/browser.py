@@ -111,7 +111,7 @@ def factor_table(browser):
 
 
 def wait_for_downloads(browser, *paths):
-    """Waits until all are complete. Chromium first reserves a name by an empty file, and moves the whole one there at the end."""
+    """Waits until all are complete: Chromium reserves a name with an empty file, and replaces it at the end."""
     wait(browser, lambda: all(path.exists() and path.stat().st_size for path in paths))
 
 
