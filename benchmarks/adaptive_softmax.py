@@ -1,6 +1,6 @@
-"""Time and memory of the adaptive softmax against those of a full one, at the full vocabulary of WikiText-103.
+"""Time and memory of the adaptive softmax and of a full one, at the full vocabulary of WikiText-103.
 
-Forward and backward: losses of the tokens, gradients of their vectors and of all weights. Words are drawn by Zipf's
+A step is forward and backward: losses of the tokens, gradients of their vectors and of all weights. Words follow Zipf's
 law, which puts one in five into a tail. Command: `python -m benchmarks.adaptive_softmax`.
 """
 
@@ -65,10 +65,10 @@ def contender(name, tokens):
 
 
 def print_memory(name, tokens):
-    """Prints bytes of the weights, and what the peak of resident memory over three steps has more than before them."""
+    """Prints the bytes of the weights, and the peak of resident memory in three steps above the level before."""
     step, weights = contender(name, tokens)
     before = resident_bytes("VmRSS")
-    # Making the weights has had a peak of its own: forget it.
+    # Resets the peak, which includes the creation of the weights.
     pathlib.Path("/proc/self/clear_refs").write_text("5")
     for _ in range(3):
         step()
@@ -88,14 +88,14 @@ def measured_memory(name, tokens):
 
 def main():
     parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--tokens", type=int, default=256, help="tokens of the batch")
-    parser.add_argument("--rounds", type=int, default=5, help="measurements of each")
-    parser.add_argument("--memory_of", choices=tuple(LAYERS), help="print the bytes of one and stop")
+    parser.add_argument("--tokens", type=int, default=256, help="tokens per batch")
+    parser.add_argument("--rounds", type=int, default=5, help="measurements per layer")
+    parser.add_argument("--memory_of", choices=tuple(LAYERS), help="print the memory of one layer and stop")
     arguments = parser.parse_args()
     if arguments.memory_of:
         print_memory(arguments.memory_of, arguments.tokens)
         return
-    # Memory first, each in a process of its own: this one is still small.
+    # Memory first, each in its own process, while this one is still small.
     memory = {name: measured_memory(name, arguments.tokens) for name in LAYERS}
     steps = {name: contender(name, arguments.tokens)[0] for name in LAYERS}
     for step in steps.values():
@@ -106,12 +106,12 @@ def main():
     print(f"{arguments.tokens} tokens, {VOCABULARY} words, width {WIDTH}, cut-offs {CUTOFFS}, forward and backward")
     print_medians(times)
     for name, (weights, step) in memory.items():
-        print(f"  {name:<8} weights {weights / MIB:7.0f} MiB, peak of a step beyond them {step / MIB:7.0f} MiB")
+        print(f"  {name:<8} weights {weights / MIB:7.0f} MiB, peak of a step above them {step / MIB:7.0f} MiB")
     (full_weights, full_step), (adaptive_weights, adaptive_step) = memory["full"], memory["adaptive"]
     print_goals(
         [
             ("time, adaptive / full", ratio(times, "adaptive", "full"), GOAL),
-            ("peak memory of a step beyond the weights, adaptive / full", adaptive_step / full_step, GOAL),
+            ("peak memory of a step above the weights, adaptive / full", adaptive_step / full_step, GOAL),
             (
                 "the same with the weights, adaptive / full",
                 (adaptive_weights + adaptive_step) / (full_weights + full_step),

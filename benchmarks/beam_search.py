@@ -1,8 +1,8 @@
-"""Time of the beam search with cached keys and values against that of the same search without.
+"""Time of the beam search with cached keys and values, and of the same search without a cache.
 
-Both look for translations of the same sources, find the same, and take every step: the end is never likely. Without a
-cache the decoder reads all subwords so far anew in each step; it too makes logits of the last one only, and encodes the
-sources once. Command: `python -m benchmarks.beam_search`.
+Both find the same translations of the same sources, and take every step, because the end is made unlikely. Without a
+cache, the decoder reads all previous subwords again in each step; it also computes logits for the last one only, and
+encodes the sources once. Command: `python -m benchmarks.beam_search`.
 """
 
 import argparse
@@ -27,7 +27,7 @@ GOAL = 0.2
 
 
 class Cached(BeamSearch):
-    """The search itself, of a model that does not want to end."""
+    """The search itself, with a model that never ends a translation early."""
 
     def _logits(self, tokens, past, memory):
         logits, past = self._all_logits(tokens, past, memory)
@@ -38,7 +38,7 @@ class Cached(BeamSearch):
 
 
 class Uncached(Cached):
-    """Nothing is kept from step to step."""
+    """The same search, which keeps nothing from step to step."""
 
     def _start(self, source):
         encoded, mask = self.model.encode(source), padding_mask(source)
@@ -61,9 +61,9 @@ def random_sources(sentences):
 
 def main():
     parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--sentences", type=int, default=8, help="sentences of the batch")
-    parser.add_argument("--length", type=int, default=50, help="subwords of a translation, its end counted")
-    parser.add_argument("--rounds", type=int, default=7, help="measurements of each")
+    parser.add_argument("--sentences", type=int, default=8, help="sentences per batch")
+    parser.add_argument("--length", type=int, default=50, help="subwords per translation, including the end")
+    parser.add_argument("--rounds", type=int, default=7, help="measurements per search")
     arguments = parser.parse_args()
     keras.utils.set_random_seed(0)
     model, source = build_translation_model(VOCABULARY, TranslatorSizes(**SIZES)), random_sources(arguments.sentences)
@@ -81,7 +81,7 @@ def main():
     )
     print(f"{arguments.sentences} sentences, beam {BEAM}, length {arguments.length}, {VOCABULARY} subwords, {SIZES}")
     print_medians(times)
-    print(f"  cached, {arguments.sentences / np.median(times['cached']) * 1e3:.1f} sentences a second")
+    print(f"  cached, {arguments.sentences / np.median(times['cached']) * 1e3:.1f} sentences per second")
     print_goals([("time, cached / uncached", ratio(times, "cached", "uncached"), GOAL)])
 
 

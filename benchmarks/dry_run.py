@@ -1,6 +1,6 @@
-"""What `--dry_run` says of time and memory against what a run here takes.
+"""Time and memory as estimated by `--dry_run`, compared with a run on this machine.
 
-Command: `python -m benchmarks.dry_run`. Each case runs in a process of its own; a quiet machine matters.
+Command: `python -m benchmarks.dry_run`. Each case runs in its own process. The machine must be otherwise idle.
 """
 
 import argparse
@@ -19,12 +19,12 @@ CASES = {
     "language model, 32 x 128 words": "language_modeling --batch_size=32 --width=256 --steps=12 --nobaselines",
     "translator, 8,192 subwords": "machine_translation --max_tokens=8192 --pairs=9000 --steps=10",
 }
-SMALL = 200e6  # bytes: below, what a process takes for itself is most of it
+SMALL = 200e6  # bytes; below this, the overhead of the process dominates
 GOAL = 0.25
 
 
 def resident(field: str) -> float:
-    """Bytes of this process: VmRSS now, VmHWM at most."""
+    """Resident memory of this process in bytes: VmRSS is the current value, VmHWM the peak."""
     return float(re.search(rf"{field}:\s+(\d+)", pathlib.Path("/proc/self/status").read_text())[1]) * 1024
 
 
@@ -44,7 +44,7 @@ def measure(arguments: list[str]) -> None:
         found = estimate(setup)
         iterator = iter(setup.training(0))
         setup.stepper.train(iterator, tf.constant(0), Sums.none())  # compiles
-        pathlib.Path("/proc/self/clear_refs").write_text("5")  # the maximum is what comes from here on
+        pathlib.Path("/proc/self/clear_refs").write_text("5")  # resets the peak
         before = resident("VmRSS")
         setup.stepper.train(iterator, tf.constant(2), Sums.none()).loss.numpy()
         memory = resident("VmHWM") - before

@@ -1,8 +1,8 @@
-"""What a dynamic warmup costs, and how well its sample of parameters stands for all of them.
+"""What a dynamic warmup costs, and how well its sample of parameters represents all of them.
 
 Command: `python -m benchmarks.dynamic_warmup [--rounds=15]`. One optimizer step at 29.9 M parameters in 70 variables,
-with a dynamic warmup and with untuned linear warmup, on every backend, each in a process of its own. Then the cosine of
-two gradients with a common part, over the sample and over all parameters.
+with a dynamic warmup and with untuned linear warmup, on every backend, each in its own process. Then the cosine of two
+gradients with a common part, over the sample and over all parameters.
 """
 
 import argparse
@@ -33,7 +33,7 @@ def optimizers() -> dict[str, Callable[[], Any]]:
 
 
 def compare_times(backend: str, rounds: int) -> None:
-    """In the process of that backend."""
+    """Compares the times of a step, in the process of that backend."""
     makers = getattr(optimizer_workers, backend)("large", optimizers)
     for mode in BACKENDS[backend]:
         names = [f"{name}, {mode}" for name in (DYNAMIC, LINEAR)]
@@ -51,7 +51,7 @@ def _per_step(step: Any) -> float:
 
 
 def show_error(seeds: int = 20) -> None:
-    """The largest difference over seeds between the cosine of the sample and that of all parameters."""
+    """Prints the largest difference over seeds between the cosine of the sample and that of all parameters."""
     from tfwarmup.optimizers.watching import sampled_strides
 
     sizes = [math.prod(shape) for shape in optimizer_workers.SHAPES["large"]]
@@ -80,8 +80,8 @@ def _cosine(products: np.ndarray) -> float:
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--rounds", type=int, default=15, help="how often the contenders take turns")
-    parser.add_argument("--backend", choices=BACKENDS, help="only this one, in this process")
+    parser.add_argument("--rounds", type=int, default=15, help="measurements per contender")
+    parser.add_argument("--backend", choices=BACKENDS, help="measure only this backend, in this process")
     arguments = parser.parse_args()
     if arguments.backend:
         compare_times(arguments.backend, arguments.rounds)

@@ -1,4 +1,4 @@
-"""Gradient samples of the analysis, computed together, against as many separate backward passes.
+"""Time of the analysis's gradient samples, computed together, and of as many separate backward passes.
 
 Command: `python -m benchmarks.gradient_samples`.
 """
@@ -25,7 +25,7 @@ BATCH, COUNT, PARAMETERS, ROUNDS, GOAL = 256, 256, 500, 7, 3.0
 
 
 def separate_passes(model, sample, source):
-    """A compiled backward pass for each batch, the batches from the same pipeline."""
+    """A compiled backward pass for each batch, with batches from the same pipeline."""
     batches = iter(source.training(Feed(BATCH, seed=-2)))
     kernels = [variable.value for variable in sample.variables]
 
@@ -52,7 +52,7 @@ def compare(name, source):
     sample = ParameterSample(model.trainable_variables, PARAMETERS)
     draws = {
         "separate backward passes": separate_passes(model, sample, source),
-        "one graph, one pass a batch": together(model, sample, source, share=False),
+        "one graph, one pass per batch": together(model, sample, source, share=False),
         "as the analysis does it": together(model, sample, source, share=None),
     }
     for draw in draws.values():
@@ -61,7 +61,7 @@ def compare(name, source):
     print(f"{COUNT} gradients from batches of {BATCH}, {len(sample)} parameters: {name}")
     print_medians(times)
     speed = ratio(times, "separate backward passes", "as the analysis does it")
-    print(f"  times as fast: {speed:.2f}   goal >= {GOAL}  {'reached' if speed >= GOAL else 'MISSED'}")
+    print(f"  speedup: {speed:.2f}   goal >= {GOAL}  {'reached' if speed >= GOAL else 'MISSED'}")
 
 
 def main():

@@ -1,7 +1,7 @@
-"""Photographs per second per core: the trainer's input against a bare `tf.data` pipeline; and how long a start takes.
+"""Photographs per second per core: the trainer's input and a bare `tf.data` pipeline; and how long a start takes.
 
 Command: `python -m benchmarks.input_pipeline --data_dir=FOLDER`, with a folder of `train/<class>/*.jpg` and `val`.
-Without one, JPEG files are written first. Processor time is compared, which other programs on the machine leave alone.
+Without one, JPEG files are written first. The comparison uses processor time, which other programs do not affect.
 """
 
 import argparse
@@ -34,7 +34,7 @@ STARTS = 3
 
 
 def write_photographs(folder, images=500):
-    """Files of about the size of ImageNet's: smooth waves with a little noise."""
+    """Writes files of about the size of ImageNet's: smooth waves with a little noise."""
     generator = np.random.default_rng(0)
     y, x = np.mgrid[:375, :500]
     for split, count in (("train", images), ("val", images // 10)):
@@ -56,9 +56,9 @@ def resized(image, antialias):
 
 
 def bare_pipeline(paths, antialias):
-    """What one would write by hand: decode a random window, resize, mirror, batch.
+    """A hand-written pipeline: decode a random window, resize, mirror, batch.
 
-    `antialias` is None where images that grow have none, which changes no pixel.
+    With `antialias=None`, only images that shrink are anti-aliased; for others it would change no pixel.
     """
 
     def example(path):
@@ -80,7 +80,7 @@ def bare_pipeline(paths, antialias):
 
 
 def duration(dataset):
-    """A function that tells the milliseconds of a core per photograph of a few batches."""
+    """Returns a function that measures core milliseconds per photograph over a few batches."""
     batches = iter(dataset)
     next(batches)
 
@@ -94,7 +94,7 @@ def duration(dataset):
 
 
 def idle_time():
-    """The processor time so far, once nothing is under way: as many batches are ready before and after."""
+    """The processor time once the pipeline is idle, so that as many batches are ready before and after."""
     before = -1.0
     while time.process_time() - before > 2e-3:
         before = time.process_time()
@@ -113,7 +113,7 @@ def compare_pipelines(folder):
         },
         ROUNDS,
     )
-    print(f"{source.size} photographs at {SIZE} x {SIZE}, {CORES} cores: milliseconds of a core per photograph")
+    print(f"{source.size} photographs at {SIZE} x {SIZE}, {CORES} cores: core milliseconds per photograph")
     print_medians(times)
     speed = ratio(times, "bare, the same pixels", "trainer")
     print(f"  photographs per second per core, trainer / bare: {speed:.3f}   goal >= {GOAL}", end="  ")
@@ -123,7 +123,7 @@ def compare_pipelines(folder):
 
 
 def write_lines(path, lines, seed):
-    """Ten words to a line, some of them far more frequent than others."""
+    """Writes ten words per line, some of them far more frequent than others."""
     numbers = (20_000 ** np.random.default_rng(seed).random((lines, 10))).astype(int)
     path.write_text("".join(" ".join(map(word, row)) + "\n" for row in numbers.tolist()))
 
@@ -133,9 +133,9 @@ def word(number):
 
 
 def compare_starts(name, load):
-    """Times to load a set into memory, with nothing known of it and with what the start before has kept."""
+    """Times the loading of a data set into memory, without and with the cache of an earlier start."""
     with tempfile.TemporaryDirectory() as kept:
-        load(kept)  # from now on the files are in memory, and TensorFlow has begun
+        load(kept)  # warms up the file cache and TensorFlow
 
         def start(forget):
             if forget:

@@ -3,9 +3,9 @@
 Command: `python -m benchmarks.optimizer_step [--rounds=15]`. On TensorFlow, "graph" is one call per step and "loop" ten
 steps per call.
 
-Two sizes: 29.9 M parameters in 70 variables, and 200 variables of 64 x 64. Every framework is a process of its own that
-waits for its turn; `make test-addons` makes the one of tensorflow-addons. Peak memory is that of a fresh process per
-optimizer, above what is resident between two steps.
+Two sizes: 29.9 M parameters in 70 variables, and 200 variables of 64 x 64. Every framework runs in its own process,
+which waits for its turn; `make test-addons` creates the environment of tensorflow-addons. Peak memory is that of a
+fresh process per optimizer, above what is resident between two steps.
 """
 
 import argparse
@@ -21,7 +21,7 @@ ADDONS_PYTHON = ROOT / ".venv-addons/bin/python"
 FRAMEWORKS = ("tensorflow", "torch", "jax", "addons")
 SIZES = {"large": "29.9 M parameters in 70 variables", "small": "200 variables of 64 x 64"}
 
-# (contender, rival, the largest ratio of their times), at each size.
+# (contender, rival, goal for the ratio of their times), for each size.
 GRAPH, XLA, TORCH, JAX = ("tfwarmup RAdam, " + mode for mode in ("graph", "XLA", "torch", "JAX"))
 EVERY_SIZE = [
     (GRAPH, "Keras Adam, graph", 0.30),
@@ -58,7 +58,7 @@ def environment(framework: str) -> dict[str, str]:
 
 
 class Worker:
-    """A process with the optimizers of one framework, which runs one of them when it is asked to."""
+    """A process with the optimizers of one framework, which runs one of them on request."""
 
     def __init__(self, framework: str, size: str) -> None:
         self.process = subprocess.Popen(
@@ -121,7 +121,7 @@ def compare_memory() -> None:
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--rounds", type=int, default=15, help="how often the contenders take turns")
+    parser.add_argument("--rounds", type=int, default=15, help="measurements per contender")
     rounds = parser.parse_args().rounds
     for size in SIZES:
         compare_times(size, rounds)

@@ -1,6 +1,6 @@
 """The optimizers that `optimizer_step` compares: one function per framework, each returning {name: one step}.
 
-Started by `optimizer_step` alone, as `python -m benchmarks.optimizer_workers <framework> <size> [contender]`: it prints
+Started only by `optimizer_step`, as `python -m benchmarks.optimizer_workers <framework> <size> [contender]`: it prints
 the names, then answers each name with the milliseconds of a step. Given a contender, it prints the peak memory of its
 step in MB and ends.
 """
@@ -171,19 +171,19 @@ def addons(size: str) -> Makers:
         variables = [tf.Variable(array) for array in arrays(size, 0)]
         optimizer = tfa.optimizers.RectifiedAdam()
         pairs = list(zip(gradients, variables, strict=True))
-        optimizer.apply_gradients(pairs)  # makes its slots, which a graph may not
+        optimizer.apply_gradients(pairs)  # creates its slots, which is not possible inside a graph
         return tf.function(lambda: optimizer.apply_gradients(pairs))
 
     return {"tensorflow-addons RectifiedAdam": stepper}
 
 
 def peak_megabytes(step: Step) -> float:
-    """What a step needs above what is resident between steps: variables, moments and gradients."""
+    """Peak memory of a step above what is resident between steps: variables, moments and gradients."""
     for _ in range(3):
         step()
     gc.collect()
     resident = _status("VmRSS")
-    pathlib.Path("/proc/self/clear_refs").write_text("5")  # the peak, VmHWM, begins anew
+    pathlib.Path("/proc/self/clear_refs").write_text("5")  # resets the peak, VmHWM
     for _ in range(3):
         step()
     return max(0.0, (_status("VmHWM") - resident) / 1024)

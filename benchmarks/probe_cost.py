@@ -1,4 +1,4 @@
-"""What probes cost: a train step under `fit` with rates, updates and moments probed every iteration, against without.
+"""The cost of probes: a train step in `fit` with and without probes of rates, updates and moments at every iteration.
 
 Command: `python -m benchmarks.probe_cost [--only=transformer]`.
 """
@@ -59,14 +59,14 @@ def transformer():
 
 
 CASES = {
-    # name: what is trained, steps a round, rounds
+    # name: title, model and data, steps per round, rounds
     "resnet50": ("ResNet-50, 224 x 224, batch 4", resnet, 3, 7),
     "transformer": ("Transformer, 2 layers of width 128, batch 16 x 64 tokens", transformer, 11, 21),
 }
 
 
 def train_step(make, steps, callbacks, inside):
-    """Trains with these callbacks; the milliseconds of a step that pass inside them go to the list `inside`."""
+    """Returns a function that trains with these callbacks, and adds their milliseconds per step to `inside`."""
     keras.utils.set_random_seed(0)
     model, x, y = make()
     loss = keras.losses.SparseCategoricalCrossentropy(from_logits=True)
@@ -84,7 +84,7 @@ def train_step(make, steps, callbacks, inside):
 
 def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--only", choices=CASES, help="one of the two networks")
+    parser.add_argument("--only", choices=CASES, help="measure only this network")
     only = parser.parse_args().only
     for name, (text, make, steps, rounds) in CASES.items():
         if only not in (None, name):

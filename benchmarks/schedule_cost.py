@@ -1,4 +1,4 @@
-"""What a warmup schedule costs: a train step of 784-200-100-50-10 at batch 256, against a constant learning rate.
+"""The cost of a warmup schedule: a train step of 784-200-100-50-10 at batch 256, relative to a constant rate.
 
 Command: `python -m benchmarks.schedule_cost`.
 """

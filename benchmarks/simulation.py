@@ -1,4 +1,4 @@
-"""The simulation of the paper's figure 2 against a straightforward numpy loop.
+"""Time of the simulation of the paper's figure 2, and of a straightforward numpy loop.
 
 Command: `python -m benchmarks.simulation`.
 """
@@ -12,7 +12,7 @@ PARAMETERS, QUANTILES = 25_000, (0.05, 0.25, 0.5, 0.75, 0.95)
 
 
 def plain_loop(iterations, beta_1=0.9, beta_2=0.999):
-    """Adam and the quantiles of its updates, as one would write them down."""
+    """Adam and the quantiles of its updates, written in the obvious way."""
     generator = np.random.default_rng(0)
     m = v = np.zeros(PARAMETERS)
     rows = []
@@ -38,7 +38,7 @@ def main():
     times = interleaved(contenders, rounds=5)
     print_medians(times)
     loop, short, long = contenders
-    print(f"  times as fast as the loop: {ratio(times, loop, short):.2f}")
+    print(f"  speedup over the loop: {ratio(times, loop, short):.2f}")
     print_goals(
         [
             ("seconds, 25,000 parameters, 1000 iterations", np.median(times[short]) / 1e3, 1.0),

@@ -1,7 +1,7 @@
-"""The digits grid, 27 cells x 2 seeds: `trainers.sweep` against the same grid in the usual way of keras-tuner.
+"""The digits grid, 27 cells x 2 seeds: `trainers.sweep` compared with keras-tuner's `GridSearch`.
 
-Command: `python -m benchmarks.sweep`; `--epochs` and `--seeds` make it shorter. Every contender is a process, its start
-included. Then a sweep that has 1,000 finished trials is started again, imports apart.
+Command: `python -m benchmarks.sweep`; `--epochs` and `--seeds` make it shorter. Every contender is a process, timed
+from its start. Then a sweep with 1,000 finished trials is started again, timed without imports.
 """
 
 import argparse
@@ -21,7 +21,7 @@ BATCH, WEIGHT_DECAY = 64, 1e-4
 
 
 def usual_way(folder, epochs, seeds):
-    """`GridSearch`, a model built in `build(hp)`, `fit`: what the documentation of keras-tuner shows."""
+    """The approach of keras-tuner's documentation: `GridSearch`, a model built in `build(hp)`, `fit`."""
     os.environ["KERAS_BACKEND"] = "tensorflow"
     import keras
     import keras_tuner
@@ -52,7 +52,7 @@ def usual_way(folder, epochs, seeds):
 
 
 def our_way(folder, epochs, seeds, workers):
-    """The same grid by `trainers.sweep`; returns the number of trials and their mean error."""
+    """The same grid with `trainers.sweep`; returns the number of trials and their mean error."""
     flags = ["--flagfile=configs/embedded/sweep_digits.flags", "--noprogress", f"--output_dir={folder}/{workers}"]
     flags += [f"--epochs={epochs}", f"--evaluate_every={epochs}", f"--seeds={','.join(map(str, seeds))}"]
     flags += [f"--batch_size={BATCH}", "--decay=constant", "--decay_epochs=30,60", f"--workers={workers}"]
@@ -63,7 +63,7 @@ def our_way(folder, epochs, seeds, workers):
 
 
 def seconds_to_read(folder):
-    """How long a sweep takes that finds all of its 1,000 trials finished."""
+    """Prints how long a sweep takes whose 1,000 trials are all finished."""
     os.environ["KERAS_BACKEND"] = "tensorflow"
     from trainers.engine.flags import make_config
     from trainers.engine.records import RunFolder
@@ -76,7 +76,7 @@ def seconds_to_read(folder):
     values |= {"seeds": list(range(50)), "output_dir": f"{folder}/finished", "progress": False}
     settings = make_config(sweep_config_class(task), values)
     with RunFolder(settings, f"sweep of {task}").working():
-        """A folder that an earlier start has made."""
+        """Creates the folder, as an earlier start would."""
     generator, cells = np.random.default_rng(0), grid(settings)
     for cell in cells:
         trial = pathlib.Path(settings.output_dir) / "trials" / cell.name
@@ -122,7 +122,7 @@ def main():
         trials, reading = run(["benchmarks.sweep", "--read", folder]).split()[-2:]
     usual, one, two = seconds.values()
     for text, value, goal in (("one worker / GridSearch", usual / one, 4), ("two workers / one", one / two, 1.6)):
-        print(f"  as fast, {text:<24} {value:5.2f}   goal >= {goal}  {'reached' if value >= goal else 'MISSED'}")
+        print(f"  speedup, {text:<24} {value:5.2f}   goal >= {goal}  {'reached' if value >= goal else 'MISSED'}")
     verdict = "reached" if float(reading) < 5 else "MISSED"
     print(f"  {int(trials):,} finished trials read again {float(reading):9.2f} s   goal <  5    {verdict}")
 

@@ -35,6 +35,6 @@ def print_medians(times: dict[str, list[float]], unit: str = "ms") -> None:
 
 
 def print_goals(rows: Iterable[tuple[str, float, float]]) -> None:
-    """Prints what was reached beside what was to be reached."""
+    """Prints measured values beside their goals."""
     for text, value, goal in rows:
         print(f"  {text:<66} {value:7.3f}   goal <= {goal:<5}  {'reached' if value <= goal else 'MISSED'}")

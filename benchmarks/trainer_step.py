@@ -1,4 +1,4 @@
-"""Steps per second of the trainer, records and progress on, against a bare hand-written `tf.function` loop.
+"""Steps per second of the trainer, with records and progress, and of a bare hand-written `tf.function` loop.
 
 Command: `python -m benchmarks.trainer_step`.
 """
@@ -40,7 +40,7 @@ from trainers.tasks.translation.task import MachineTranslation
 
 @dataclasses.dataclass(frozen=True)
 class Case:
-    """A task on random data in memory, so that both loops read the same."""
+    """A task on random data in memory, which both loops read."""
 
     name: str
     task: Any
@@ -75,7 +75,7 @@ class Words(LanguageModeling):
         return TextData(train, validation, self.vocabulary, train.tokens, validation.tokens)
 
     def fill_folder(self, folder, config, data):
-        """Nothing: a random text has no baselines."""
+        """Does nothing: a random text has no baselines."""
 
 
 class Sentences(MachineTranslation):
@@ -98,7 +98,7 @@ class Sentences(MachineTranslation):
         return {}
 
     def fill_folder(self, folder, config, data):
-        """Nothing: random subwords are not kept."""
+        """Does nothing: random subwords are not kept."""
 
 
 def images(name, model, shape, classes, examples, batch, steps, rounds, goal):
@@ -111,7 +111,7 @@ def images(name, model, shape, classes, examples, batch, steps, rounds, goal):
 
 def words(name, size, tokens, context, batch, steps, rounds, goal):
     generator = np.random.default_rng(0)
-    text = (size ** generator.random(tokens + 1) - 1).astype("int32")  # as frequent as Zipf has it
+    text = (size ** generator.random(tokens + 1) - 1).astype("int32")  # with frequencies by Zipf's law
     cut = np.lib.stride_tricks.sliding_window_view(text, context + 1)[::context]
     inputs = {"tokens": cut[:, :-1].copy(), "targets": cut[:, 1:].copy()}
     values = {"batch_size": batch, "context": context, "cutoffs": (2000, 10_000), "factor": 2, "dropout": 0.1}
@@ -143,7 +143,7 @@ def configuration(case, **values):
 
 
 def bare_loop(case):
-    """What one would write by hand: shuffle, batch, and a loop in one graph."""
+    """A hand-written loop: shuffle, batch, and all steps in one graph."""
     keras.utils.set_random_seed(0)
     config = configuration(case, output_dir="-")
     model = case.task.build(config, case.task.load(config))
@@ -166,7 +166,7 @@ def bare_loop(case):
 
 
 def trainer(case):
-    """A step of a whole run, all between two records included: ends of epochs, checkpoints, models."""
+    """A step of a whole run, including everything between records: ends of epochs, checkpoints, models."""
     every = max(1, case.steps // 20)
 
     def measure():
@@ -193,7 +193,7 @@ def trainer(case):
 
 def main():
     parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--only", choices=tuple(CASES), help="one of the networks")
+    parser.add_argument("--only", choices=tuple(CASES), help="measure only this network")
     only = parser.parse_args().only
     for key, make in CASES.items():
         if only not in (None, key):

@@ -1,4 +1,4 @@
-"""keras-tuner searches learning rate, beta_2 and warmup together.
+"""Search learning rate, beta_2 and warmup together with keras-tuner.
 
 python examples/keras_tuner_search.py
 """
@@ -31,7 +31,7 @@ def build_model(hp):
     return model
 
 
-with tempfile.TemporaryDirectory() as folder:  # a search that can be resumed needs a folder that stays
+with tempfile.TemporaryDirectory() as folder:  # use a permanent folder to resume a search later
     tuner = keras_tuner.RandomSearch(build_model, "val_accuracy", max_trials=3, seed=1, directory=folder)
     validation = (digits[1500:], labels[1500:])
     tuner.search(digits[:1500], labels[:1500], batch_size=32, epochs=3, validation_data=validation, verbose=0)

@@ -2,7 +2,7 @@
 
 python examples/several_devices.py
 
-Without several GPUs it splits the CPU into two logical devices, which tries out the same code.
+Without several GPUs, it splits the CPU into two logical devices and runs the same code on them.
 """
 
 import os
@@ -24,7 +24,7 @@ strategy = tf.distribute.MirroredStrategy(tf.config.list_logical_devices(kind))
 
 digits, labels = load_digits(return_X_y=True)
 digits = digits.astype("float32") / 16
-# The batch is that of all devices together. A smaller last batch would give its examples another weight.
+# The batch is split between the devices. Examples of a smaller last batch would get another weight.
 data = tf.data.Dataset.from_tensor_slices((digits[:1500], labels[:1500]))
 data = data.shuffle(1500, seed=1).batch(50, drop_remainder=True)
 

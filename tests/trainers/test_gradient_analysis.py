@@ -188,7 +188,7 @@ def test_idx_files_serve_too(tmp_path):
             "--gradient_samples must be an integer between 2 and .* Received: 1",
         ),
         ({"measure_every": -1}, ConfigError, "--measure_every must be an integer >= 0. Received: -1"),
-        ({"model": "resnet50"}, ConfigError, "--model must be mlp here; other models take tfwarmup.probes"),
+        ({"model": "resnet50"}, ConfigError, "--model must be mlp here; for other models use tfwarmup.probes"),
         ({"optimizer": "keras_lamb"}, ConfigError, "--optimizer must be one of adam, radam, keras_adam here"),
         ({"precision": "mixed_float16"}, ConfigError, "--precision must be float32 here"),
         ({"dataset": "folder", "data_dir": "/nowhere"}, DataError, "must be a folder that can be read"),
@@ -210,7 +210,7 @@ def test_findings_are_read_off_the_measurements():
     }
     noise, moments, sizes = findings(series)
     assert "stays above 1 from iteration 60 on (paper: about 50)" in noise
-    assert "is 1.00 at first and 0.95 on average to iteration 20, then 0.90 at 10, 0.50 at 400" in moments
+    assert "is 1.00 at first and 0.95 on average up to iteration 20, then 0.90 at 10, 0.50 at 400" in moments
     assert (
         "starts at 1.00 alpha and settles after 200 iterations around 0.16 alpha (paper: 1, about 100, 0.15)" in sizes
     )

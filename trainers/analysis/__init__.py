@@ -1,1 +1,1 @@
-"""The paper's look into a training run: gradient noise, moments, and update sizes at the iterations it asks for."""
+"""The paper's gradient analysis: gradient noise, moments and update sizes during a training run."""

@@ -8,7 +8,7 @@ from trainers.engine.flags import option, require
 from trainers.tasks.images.config import ImageConfig
 
 SAMPLES_AT_MOST = 10**6
-OPTIMIZERS = ("adam", "radam", "keras_adam")  # whose moments tell their updates
+OPTIMIZERS = ("adam", "radam", "keras_adam")  # whose updates follow from their moments
 
 
 @dataclasses.dataclass(frozen=True)
@@ -18,12 +18,12 @@ class AnalysisConfig(ImageConfig):
     subject = "Measurements"
     fixed_length: ClassVar[str] = "the measured updates are spread over the whole run"
 
-    steps: int | None = option(10_000, "Updates in all.")
-    batch_size: int = option(256, "Examples per update, and in each of the batches that gradients are sampled from.")
+    steps: int | None = option(10_000, "Total number of updates.")
+    batch_size: int = option(256, "Examples per update, and per batch that gradients are sampled from.")
     weight_decay: float = option(1e-4, "Decoupled weight decay.")
     warmup: str | None = option("none", "Warmup; radam is RAdam itself.", WARMUPS)
     gradient_samples: int = option(256, "Batches whose gradients are compared at each measurement.")
-    sampled_parameters: int | None = option(None, "Parameters of each weight matrix; 500, or all of a smaller one.")
+    sampled_parameters: int | None = option(None, "Parameters sampled per weight matrix; 500, or all if fewer.")
     measure_every: int = option(0, "Updates between two measurements; 0: log-spaced.")
 
     def validate(self) -> None:
@@ -32,7 +32,7 @@ class AnalysisConfig(ImageConfig):
         rule = f"--gradient_samples must be an integer between 2 and {SAMPLES_AT_MOST}"
         require(2 <= self.gradient_samples <= SAMPLES_AT_MOST, rule, self.gradient_samples)
         require(self.measure_every >= 0, "--measure_every must be an integer >= 0", self.measure_every)
-        require(self.model == "mlp", "--model must be mlp here; other models take tfwarmup.probes", self.model)
+        require(self.model == "mlp", "--model must be mlp here; for other models use tfwarmup.probes", self.model)
         require(
             self.optimizer in OPTIMIZERS, f"--optimizer must be one of {', '.join(OPTIMIZERS)} here", self.optimizer
         )

@@ -1,4 +1,4 @@
-"""What the paper reads off its figure 1, read off a run's measurements."""
+"""The paper's observations on its figure 1, made on the measurements of a run."""
 
 from collections.abc import Mapping, Sequence
 
@@ -7,7 +7,7 @@ import numpy as np
 # Columns of equal length: t, and the statistics at t.
 Series = Mapping[str, Sequence[float]]
 
-# An update magnitude has settled when it first comes this near to its later level.
+# An update magnitude has settled when it is first within this factor of its later level.
 NEAR = 1.2
 # The iterations that count as the start, and one long after it: where the embedded analysis ends.
 EARLY = 20
@@ -30,13 +30,13 @@ def _moments(series: Series) -> str:
     mean = float(np.nanmean(np.asarray(series["moment_correlation"])[early]))
     later = ", ".join(f"{value:.2f} at {t:.0f}" for t, value in correlations(series).items())
     return (
-        f"moments: the correlation of |m| and sqrt(v) is {first:.2f} at first and {mean:.2f} on average to iteration "
-        f"{EARLY}, then {later} (paper: extremely correlated)"
+        f"moments: the correlation of |m| and sqrt(v) is {first:.2f} at first and {mean:.2f} on average up to "
+        f"iteration {EARLY}, then {later} (paper: extremely correlated)"
     )
 
 
 def correlations(series: Series, moments: Sequence[float] = (EARLY, LATER)) -> dict[float, float]:
-    """The correlation of |m| and sqrt(v) at the last iterations measured up to some moments, and at the end.
+    """The correlation of |m| and sqrt(v) at the last measurements up to some iterations, and at the end.
 
     >>> correlations({"t": [1, 19, 21, 300], "moment_correlation": [1.0, 0.9, 0.8, 0.5]}, moments=(20, 400))
     {19: 0.9, 300: 0.5}
@@ -55,7 +55,7 @@ def _update_sizes(series: Series) -> str:
 
 
 def first_lasting(t: Sequence[float], holds: Sequence[bool]) -> float | None:
-    """The first t from which on something holds at every t measured; None if it does not hold at the last.
+    """The first t from which a condition holds at every measured t; None if it does not hold at the last.
 
     >>> first_lasting([1, 2, 4, 8], [True, False, True, True])
     4
@@ -69,7 +69,7 @@ def first_lasting(t: Sequence[float], holds: Sequence[bool]) -> float | None:
 
 
 def settling(t: Sequence[float], values: Sequence[float]) -> tuple[float, float]:
-    """When falling values first come within a fifth of their later level, and that level: the second half's mean.
+    """When falling values first come within 20 % of their later level, and that level: the second half's mean.
 
     >>> settling([1, 2, 4, 8, 10], [1.0, 0.6, 0.21, 0.19, 0.21])
     (4, 0.2)

@@ -2,7 +2,7 @@
 
 An example's gradient does not depend on the batch it is in. Where the batches draw each example several times, its
 activations and back-propagated errors are computed once, and a batch's gradient at one weight is the mean of
-activation times error over its examples. Where they do not, nothing is to be shared, and the batches take their
+activation times error over its examples. Otherwise there is nothing to share, and the batches take their
 backward passes one after the other in one graph.
 """
 
@@ -24,12 +24,12 @@ class GradientSamples:
 
     Args:
         model: A chain of dense layers that ends in logits.
-        sample: Which weights: of the kernels of the dense layers.
-        source: Where the batches come from, in the engine's own order but with a seed of their own.
-        batch_size: Examples in a batch.
-        count: Gradients in a sample.
+        sample: The sampled weights, from the kernels of the dense layers.
+        source: The source of the batches, which come in the engine's order but with another seed.
+        batch_size: Examples per batch.
+        count: Gradients per sample.
         seed: The run's seed.
-        share: Whether to compute each example once; by default where that is the faster way.
+        share: Whether to compute each example only once; by default, if that is faster.
     """
 
     def __init__(
@@ -43,7 +43,7 @@ class GradientSamples:
         share: bool | None = None,
     ) -> None:
         self.model, self.sample, self.source, self.batch_size, self.count = model, sample, source, batch_size, count
-        self.seed = -1 - seed  # below zero, where no run has its own
+        self.seed = -1 - seed  # negative, unlike the seed of any run
         in_memory = isinstance(source, ArraySource) and source.augment is None
         self.shared = in_memory and SHARING_FACTOR * source.size <= count * batch_size if share is None else share
         self._layers = [layer for layer in model.layers if isinstance(layer, keras.layers.Dense)]
@@ -52,7 +52,7 @@ class GradientSamples:
             self._prepare_sharing()
 
     def draw(self, number: int) -> np.ndarray:
-        """The sample with this number: an array [count, parameters]. Numbers must not leave gaps once begun."""
+        """Draws the sample with this number, an array [count, parameters]. Later numbers must be consecutive."""
         if self._batches is None:
             self._batches = iter(self._orders(number) if self.shared else self._examples(number))
         gradients = self._together(next(self._batches)) if self.shared else self._one_by_one(self._batches)
@@ -86,7 +86,7 @@ class GradientSamples:
         size = self.source.size
         images, labels, _ = next(iter(self.source.evaluation(Feed(size))))
         self._labels = labels
-        # What the first dense layer sees of them: scaled, and in one row each.
+        # The inputs of the first dense layer: scaled, one row per image.
         self._images = keras.Model(self.model.input, self._layers[0].input)(images)
         shapes = [layer.kernel.shape for layer in self._layers]
         self._places = [np.divmod(index, shape[1]) for index, shape in zip(self.sample.indices, shapes, strict=True)]
@@ -95,7 +95,7 @@ class GradientSamples:
 
     @tf.function
     def _together(self, indices: Any) -> Any:
-        # Transposed, an example a column: taking some units then copies whole rows.
+        # Transposed, with one column per example: selecting units then copies whole rows.
         activations, errors = self._backpropagated()
         inputs = [self._pixels] + [
             tf.gather(tf.transpose(x), rows) for x, (rows, _) in zip(activations[1:], self._places[1:], strict=True)
@@ -105,7 +105,7 @@ class GradientSamples:
         return tf.matmul(self._membership(indices), of_examples, transpose_b=True) / self.batch_size
 
     def _membership(self, indices: Any) -> Any:
-        """[count, examples]: how often each batch has each example."""
+        """How often each batch contains each example: an array [count, examples]."""
         rows = tf.repeat(tf.range(self.count, dtype=indices.dtype), self.batch_size)
         places = tf.stack([rows, tf.reshape(indices, [-1])], axis=1)
         ones = tf.ones([self.count * self.batch_size])

@@ -17,11 +17,11 @@ from trainers.engine.records import RunFolder
 from trainers.engine.run import Run
 from trainers.engine.setup import Setup
 
-A_DECADE = 40  # log-spaced measurements
+A_DECADE = 40  # log-spaced measurements per decade
 
 
 def measured_updates(total: int, every: int) -> list[int]:
-    """Every n-th update, or forty a decade if n is 0; the first always.
+    """The first and every n-th update, or forty per decade if n is 0.
 
     >>> measured_updates(7, 3), measured_updates(10, 0)[-3:]
     ([1, 3, 6], [8, 9, 10])
@@ -41,7 +41,7 @@ class MeasuredRun(Run):
         super().__init__(config, setup, folder, callbacks)
         try:
             self.sample = ParameterSample(self.model.trainable_variables, config.sampled_parameters, config.seed)
-        except ValueError as error:  # the library's own words
+        except ValueError as error:  # with the library's message
             raise ConfigError(str(error)) from error
         self.measured = measured_updates(self.plan.total_steps, config.measure_every)
         self.gradients = GradientSamples(
@@ -57,7 +57,7 @@ class MeasuredRun(Run):
     def _segment(self, batches: Any, first: int, last: int, progress: Any) -> None:
         number = self._measurement(last)
         # The gradient's distribution belongs to the weights before the update.
-        self._variation = {} if number is None else _of_variation(self.gradients.draw(number))
+        self._variation = {} if number is None else _cv_quantiles(self.gradients.draw(number))
         super()._segment(batches, first, last, progress)
 
     def _record(self, last: int) -> dict[str, Any]:
@@ -74,15 +74,15 @@ class MeasuredRun(Run):
         }
 
     def _measurement(self, step: int) -> int | None:
-        """Which measurement this update is, if it is one."""
+        """The index of the measurement at this update, or None."""
         place = bisect.bisect_left(self.measured, step)
         return place if self.measured[place : place + 1] == [step] else None
 
     def _work(self, first: int, last: int) -> int:
-        # In backward passes: those of a measurement, and one per step.
+        # In backward passes: those of the measurements, and one per step.
         measurements = bisect.bisect_right(self.measured, last) - bisect.bisect_right(self.measured, first)
         return last - first + measurements * self.config.gradient_samples
 
 
-def _of_variation(gradients: np.ndarray) -> dict[str, float]:
+def _cv_quantiles(gradients: np.ndarray) -> dict[str, float]:
     return {f"gradient_cv_{name}": value for name, value in quantiles(coefficient_of_variation(gradients)).items()}

@@ -1,4 +1,4 @@
-"""What the program of the gradient analysis does."""
+"""The program of the gradient analysis."""
 
 import pathlib
 

@@ -7,11 +7,11 @@ from trainers.analysis.findings import Series
 from trainers.engine.files import read_text
 from trainers.engine.reading import read_records
 
-KEPT = "gradient_analysis.csv"  # the same, to nine digits, where a run was kept without its records
+KEPT = "gradient_analysis.csv"  # the same numbers to nine digits, for a run that was kept without its records
 
 
 def read_series(folder: pathlib.Path, problems: list[str] | None = None) -> Series:
-    """The measurements in the records of a gradient analysis; nothing if there are none yet."""
+    """The measurements in the records of a gradient analysis; empty if there are none yet."""
     measured = [record for record in read_records(folder, problems) if "moment_correlation" in record]
     if not measured:
         return _kept(folder / KEPT)

@@ -1,1 +1,1 @@
-"""The pictures of the project, in one look."""
+"""The figures of the project, in a common style."""

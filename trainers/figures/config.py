@@ -5,22 +5,22 @@ import dataclasses
 from trainers.engine.config import FIRST_STEPS, WARMUPS, check_seed
 from trainers.engine.flags import Settings, option, require
 
-AT_MOST = 10**7  # what a program that draws can hold in memory
+AT_MOST = 10**7  # so that everything fits into memory
 
 
 @dataclasses.dataclass(frozen=True)
 class SimulationConfig(Settings):
-    """The defaults are the paper's."""
+    """Flags of the simulation; the defaults are the paper's."""
 
     subject = "Simulation"
     trains = False
 
     parameters: int = option(25_000, "Number of parameters, each with its own gradients.")
-    iterations: int = option(1000, "Updates of each parameter.")
+    iterations: int = option(1000, "Number of updates.")
     variance: float = option(1e-9, "Variance of the gradients.")
     beta_1: float = option(0.9, "Discount of the first moment.")
     beta_2: float = option(0.999, "Discount of the second moment.")
-    epsilon: float = option(0.0, "Epsilon of Adam.")
+    epsilon: float = option(0.0, "Adam's epsilon.")
     warmup: str = option("none", "Warmup; radam is RAdam itself.", WARMUPS)
     warmup_period: float | None = option(None, "Period of --warmup=linear and exponential, in updates.")
     first_steps: str = option("momentum", "What RAdam does while rho_t <= 4.", FIRST_STEPS)
@@ -38,13 +38,13 @@ class SimulationConfig(Settings):
 
 @dataclasses.dataclass(frozen=True)
 class WarmupConfig(Settings):
-    """The defaults are the paper's."""
+    """Flags of the warmup figures; the defaults are the paper's."""
 
     subject = "Figures"
     trains = False
 
     beta_2: float = option(0.999, "Discount of the second moment, for the figure of the factors.")
-    updates: int = option(5000, "Updates that the figure of the factors shows.")
+    updates: int = option(5000, "Number of updates in the figure of the factors.")
 
     def validate(self) -> None:
         super().validate()

@@ -1,4 +1,4 @@
-"""The answer in one picture: differences between methods with their intervals, beside the margin."""
+"""The main figure: differences between methods with their intervals, beside the margin."""
 
 import dataclasses
 import pathlib
@@ -34,18 +34,18 @@ TASKS = {
     "language_modeling": "Language modelling",
     "machine_translation": "Machine translation",
 }
-# Colour, marker and word: nothing depends on a colour.
+# Colour, marker and label: nothing depends on colour alone.
 LOOKS = {
     Verdict.EQUIVALENT: (PLAIN, "o", "90 % interval inside the margin"),
     Verdict.DIFFERENT: ("#D55E00", "D", "wholly outside"),
     Verdict.INCONCLUSIVE: ("#666666", "s", "across the margin"),
 }
-WIDEST = 4.0  # margins to either side; what reaches farther has an arrow
+WIDEST = 4.0  # margins to either side of zero; an arrow marks what reaches farther
 
 
 @dataclasses.dataclass(frozen=True)
 class Layout:
-    """Sizes in inches, letters in points; only a wide figure has room for the numbers."""
+    """Sizes in inches, font sizes in points; only a wide figure has room for the numbers."""
 
     width: float
     row: float
@@ -62,7 +62,7 @@ PHONE = dataclasses.replace(PAPER, width=3.0)  # on a screen of 360 pixels its l
 
 
 def shown_answers(answers: Sequence[Answer]) -> list[Answer]:
-    """Those of the figure that have an interval; not the control, whose differences are many margins wide."""
+    """The answers with an interval, without the control, whose differences are many margins wide."""
     return [
         answer
         for answer in answers
@@ -72,7 +72,7 @@ def shown_answers(answers: Sequence[Answer]) -> list[Answer]:
 
 @in_one_look
 def draw_differences(folder: pathlib.Path, answers: Sequence[Answer]) -> None:
-    """differences.svg, .png, .pdf, .csv: a row for each task, data set and pair, in units of the margin."""
+    """Writes differences.svg, .png, .pdf and .csv: a row for each task, data set and pair, in margins."""
     screen = differences_figure(answers)
     with matplotlib.rc_context(COLUMN):
         save(folder, "differences", screen, evidence_columns(answers), differences_figure(answers, PAPER))
@@ -80,13 +80,13 @@ def draw_differences(folder: pathlib.Path, answers: Sequence[Answer]) -> None:
 
 @in_one_look
 def differences_svg(answers: Sequence[Answer]) -> bytes:
-    """The figure alone, for a page."""
+    """The figure as SVG, for the page."""
     return compact_svg(picture(differences_figure(answers), "svg"))
 
 
 @matplotlib.rc_context(COLUMN)
 def narrow_differences_svg(answers: Sequence[Answer]) -> bytes:
-    """The same for a phone."""
+    """The same for phones."""
     return compact_svg(picture(differences_figure(answers, PHONE), "svg"))
 
 
@@ -130,10 +130,10 @@ def _drawn(answer: Answer) -> list[Difference]:
 
 
 def _heading(axes: Axes, answer: Answer, height: float, layout: Layout) -> None:
-    """From the left edge of the figure: what was trained on what, and the verdict."""
+    """Writes the task, the data and the verdict, from the left edge of the figure."""
     place = (0.012, height - (0 if layout.wide else 0.2 * layout.head))
     text = axes.annotate(_heading_text(answer, layout), place, xycoords=("figure fraction", "data"), va="center")
-    text.set(fontsize=layout.letters, in_layout=False)  # else the axes would shrink to make room beside it
+    text.set(fontsize=layout.letters, in_layout=False)  # otherwise the axes would shrink to make room for it
     text.set_bbox({"facecolor": "white", "edgecolor": "none", "pad": 1.0})
 
 
@@ -144,7 +144,7 @@ def _heading_text(answer: Answer, layout: Layout) -> str:
     whose = "the paper's table: " if answer.published else ""
     sizes = f"{counted(first.cells, 'cell')}, {counted(first.seeds, 'seed')}"
     margin = margin_text(answer.comparison, answer.terms)
-    name = name.replace("$", r"\$")  # no formula
+    name = name.replace("$", r"\$")  # not a formula
     verdict, details = rf"$\bf{{{answer.comparison.verdict.value}}}$", f"({whose}{sizes}, margin {margin})"
     return f"{name} {details}: {verdict}" if layout.wide else f"{name}: {verdict}\n{details}"
 
@@ -157,7 +157,7 @@ def _name(difference: Difference, layout: Layout) -> str:
 
 
 def _scaled(answer: Answer, difference: Difference, level: float) -> tuple[float, float]:
-    """An interval in units of the margin, turned so that more is worse."""
+    """An interval in units of the margin, with the sign chosen so that larger is worse."""
     margin = answer.comparison.margin or 1.0
     sign = 1 if answer.direction == "min" else -1
     low, high = sorted(sign * end / margin for end in difference.interval(level))
@@ -170,7 +170,7 @@ def _reach(shown: Sequence[Answer]) -> float:
 
 
 def _row(axes: Axes, answer: Answer, difference: Difference, height: float, reach: float, layout: Layout) -> None:
-    """Both intervals and the mean; and the numbers, in their own unit, at the right."""
+    """Draws both intervals and the mean, and writes the numbers in their own unit on the right."""
     margin = answer.comparison.margin or 1.0
     colour, marker, _ = LOOKS[judge([difference], margin)]
     for level, width in zip(LEVELS, (0.47 * layout.marker, 0.18 * layout.marker), strict=True):

@@ -15,7 +15,7 @@ TRAINS, FAILS = "#E8F1EC", "#D55E00"
 
 @in_one_look
 def draw_failures(folder: pathlib.Path, trained: Trained) -> str:
-    """Writes the figure with its numbers, and returns the name of the files."""
+    """Writes the figure and its numbers, and returns the name of the files."""
     name = f"failures_{trained.sweep.folder.name}"
     wide, narrow = _figures(trained)
     save(folder, name, wide, _numbers(trained), narrow)
@@ -24,13 +24,13 @@ def draw_failures(folder: pathlib.Path, trained: Trained) -> str:
 
 @in_one_look
 def failures_svg(trained: Trained) -> tuple[bytes, bytes]:
-    """The figure for a page, and for a phone."""
+    """The figure as SVG, for the page and for phones."""
     wide, narrow = _figures(trained)
     return picture(wide, "svg"), picture(narrow, "svg")
 
 
 def _figures(trained: Trained) -> tuple[Figure, Figure]:
-    """A panel for each beta_2."""
+    """The wide and the narrow figure, with a panel for each beta_2."""
     betas = sorted({beta_2 for _, beta_2 in trained.places})
     seeds = max(trained.count(method, place) for method in trained.methods for place in trained.places)
     return wide_and_narrow(

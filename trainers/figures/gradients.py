@@ -13,11 +13,11 @@ PANELS = (
     ("moment_correlation", r"Correlation of $|m_t|$ and $\sqrt{v_t}$", "correlation"),
     ("update_", "Update magnitudes", r"|update|, units of $\alpha$"),
 )
-NOISY_FROM, SETTLED_AT, SETTLED_LEVEL = 50, 100, 0.15  # of the paper's network
+NOISY_FROM, SETTLED_AT, SETTLED_LEVEL = 50, 100, 0.15  # for the paper's network
 
 
 def draw_gradients(folder: pathlib.Path, series: Series, caption: str = "One run.") -> None:
-    """gradient_analysis.svg, .png, .pdf, .csv."""
+    """Writes gradient_analysis.svg, .png, .pdf and .csv."""
 
     def draw(panels: list[Axes]) -> None:
         for axes, (name, title, label) in zip(panels, PANELS, strict=True):

@@ -1,4 +1,4 @@
-"""One look for every picture: a colour and a dash for each warmup, and four files per figure: SVG, PNG, PDF, CSV."""
+"""The common style of all figures: a colour and a dash for each warmup, and four files: SVG, PNG, PDF and CSV."""
 
 import dataclasses
 import io
@@ -27,7 +27,7 @@ SETTINGS: Any = {
     "legend.frameon": False,
     "lines.linewidth": 2,
     "pdf.fonttype": 42,
-    "svg.hashsalt": "tfwarmup",  # the same file at every run
+    "svg.hashsalt": "tfwarmup",  # so that every run writes the same file
 }
 # For a single column of a paper, which is 3.3 inches wide: no letter is smaller than 6 points.
 COLUMN_WIDTH = 3.3
@@ -42,12 +42,12 @@ COLUMN: Any = {
 }
 CAPTION = "#555555"
 REFERENCE: Any = {"color": "#1B1B1B", "linewidth": 1, "linestyle": ":"}
-MOST_POINTS = 300  # of a curve on a logarithmic axis
+MOST_POINTS = 300  # per curve on a logarithmic axis
 
 
 @dataclasses.dataclass(frozen=True)
 class Style:
-    """How a warmup looks wherever it is drawn. Colours of one picture differ in lightness too, and dashes help."""
+    """How a warmup is drawn in every figure. Colours also differ in lightness, and lines in their dashes."""
 
     label: str
     colour: str
@@ -64,34 +64,34 @@ STYLES = {
     "root": Style("Root", "#009E73", "-"),
     "dynamic": Style("Dynamic", "#CC79A7", "-"),
 }
-# RAdam with another rule for its first four steps, as a sweep names it.
+# RAdam with other rules for its first four steps, by their names in a sweep.
 VARIANTS = {
     "radam_nothing": Style("RAdam (nothing first)", "#CC79A7", "-."),
     "radam_constant_adam": Style("RAdam (constant Adam first)", "#009E73", "--"),
     "radam_linear_adam": Style("RAdam (linear Adam first)", "#56B4E9", "-"),
 }
-# Other ways to hold back the first updates, as a sweep names them.
+# Other methods that limit the first updates, by their names in a sweep.
 RIVALS = {
     "gi_adam": Style("GI-Adam", "#009E73", ":"),
     "stable_adam": Style("StableAdamW", "#E69F00", ":"),
 }
-# What the paper compares.
+# The methods that the paper compares.
 METHODS = ("untuned_linear", "untuned_exponential", "radam")
-# What belongs to no warmup: a run of one's own, a simulation without one.
+# The colour of what belongs to no warmup: a single run, or a simulation without warmup.
 PLAIN = "#0B6E4F"
 
-# A warmup that is in neither table.
+# A method that is in none of these tables.
 UNKNOWN = Style("", "#7A4FA3", "-")
 
 
 def style_of(method: str) -> Style:
-    """The look of anything that a sweep may compare; a name that nobody knows has one too."""
+    """The style of any method that a sweep may compare, including unknown ones."""
     return {**STYLES, **VARIANTS, **RIVALS}.get(method, dataclasses.replace(UNKNOWN, label=method))
 
 
-# What would tell when, or by what version, a file was made.
+# Removes dates and versions, which would differ from run to run.
 _METADATA: Any = {"svg": {"Date": None}, "png": {"Software": None}, "pdf": {"CreationDate": None, "Producer": None}}
-# Decorates what draws a figure: titles and legends read the settings when they are made.
+# Decorates functions that draw a figure, because titles and legends read the settings when they are created.
 in_one_look = matplotlib.rc_context(SETTINGS)
 
 
@@ -116,13 +116,13 @@ def draw_and_save(
 
     Args:
         folder: Where the files go.
-        name: Of the files.
+        name: Name of the files, without a suffix.
         draw: Draws into the axes of the panels.
         numbers: The columns of the CSV file.
-        caption: What is shown, with the number of runs.
-        panels: How many axes.
-        width: Of the figure for the screen, in inches.
-        height: Of a row of panels, in inches.
+        caption: What the figure shows, with the number of runs.
+        panels: Number of axes.
+        width: Width of the figure for the screen, in inches.
+        height: Height of a row of panels, in inches.
     """
     wide, column = wide_and_narrow(draw, caption, panels, width, height)
     with matplotlib.rc_context(SETTINGS):
@@ -147,7 +147,7 @@ def wide_and_narrow(
 def save(
     folder: pathlib.Path, name: str, figure: Figure, numbers: Mapping[str, Any], column: Figure | None = None
 ) -> None:
-    """Writes the numbers behind a figure as `name`.csv, and the figure as .svg, .png and .pdf: `column`, if given."""
+    """Writes a figure as `name`.svg, .png and .pdf, which shows `column` if given, and its numbers as .csv."""
     folder.mkdir(parents=True, exist_ok=True)
     write_csv(folder / f"{name}.csv", numbers)
     for kind, drawn in (("svg", figure), ("png", figure), ("pdf", column or figure)):
@@ -156,14 +156,14 @@ def save(
 
 
 def picture(figure: Figure, kind: str) -> bytes:
-    """A figure as a file of some kind: the same bytes at every run."""
+    """The bytes of a figure in a file format, the same at every run."""
     content = io.BytesIO()
     figure.savefig(content, format=kind, dpi=150, metadata=_METADATA[kind])
     return content.getvalue()
 
 
 def compact_svg(svg: bytes) -> bytes:
-    """The same picture in fewer bytes: without indentation and comments, and with a short name for every letter.
+    """The same picture in fewer bytes: without indentation and comments, and with short names for glyphs.
 
     >>> compact_svg(b'<g>\\n   <!-- a -->\\n   <use href="#DejaVuSans-61"/>\\n</g>')
     b'<g>\\n<use href="#D-61"/>\\n</g>'
@@ -172,7 +172,7 @@ def compact_svg(svg: bytes) -> bytes:
 
 
 def reference_line(axes: Axes, label: str, *, y: float | None = None, x: float | None = None) -> None:
-    """A dotted line at a number of the paper, or two lines with one label."""
+    """Draws a dotted line at one of the paper's numbers, or two lines with one label."""
     if y is not None:
         axes.axhline(y, label=label, **REFERENCE)
     if x is not None:
@@ -180,7 +180,7 @@ def reference_line(axes: Axes, label: str, *, y: float | None = None, x: float |
 
 
 def log_places(count: int, most: int = MOST_POINTS) -> list[int]:
-    """Places of a long column that lie evenly on a logarithmic axis, the first and the last among them.
+    """Indices into a long column, evenly spaced on a logarithmic axis, including the first and the last.
 
     >>> log_places(1000, 7)
     [0, 2, 9, 31, 99, 315, 999]
@@ -189,7 +189,7 @@ def log_places(count: int, most: int = MOST_POINTS) -> list[int]:
 
 
 def write_csv(path: pathlib.Path, columns: Mapping[str, Any]) -> None:
-    """A header and a row for each entry of the columns; a missing number is an empty cell."""
+    """Writes columns with a header; a missing number is an empty cell."""
     lines = [",".join(columns)]
     for row in zip(*columns.values(), strict=True):
         lines.append(",".join(_cell(value) for value in row))

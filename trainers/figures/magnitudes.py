@@ -11,7 +11,7 @@ LONG_RUN = 0.153  # the paper's median, in units of alpha
 
 
 def draw_magnitudes(folder: pathlib.Path, magnitudes: Magnitudes, warmup: str, caption: str = "") -> None:
-    """update_magnitudes.svg, .png, .pdf, .csv."""
+    """Writes update_magnitudes.svg, .png, .pdf and .csv."""
     colour = PLAIN if warmup == "none" else STYLES[warmup].colour
     places = log_places(len(magnitudes.t))
     t, *quantiles = (getattr(magnitudes, name)[places] for name in ("t", *QUANTILES))

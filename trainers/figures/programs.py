@@ -1,4 +1,4 @@
-"""What the programs do that only compute and draw."""
+"""The programs that only compute and draw."""
 
 from tfwarmup import effective_warmup_period
 from tfwarmup.analysis.simulation import Magnitudes, simulate_updates
@@ -15,7 +15,7 @@ def draw_warmups(config: WarmupConfig) -> str:
     """Writes factors and effective_warmup, each as .csv, .svg, .png and .pdf, and returns the effective periods."""
     try:
         periods = {name: effective_warmup_period(name, beta_2=config.beta_2) for name in METHODS}
-    except ValueError as error:  # the library's own words
+    except ValueError as error:  # with the library's message
         raise ConfigError(str(error)) from error
     folder = RunFolder(config, "effective_warmup")
     with folder.working():
@@ -27,13 +27,13 @@ def draw_warmups(config: WarmupConfig) -> str:
 
 
 def simulate(config: SimulationConfig) -> str:
-    """Writes update_magnitudes.csv, .svg, .png and .pdf, and returns these findings with the paper's."""
+    """Writes update_magnitudes.csv, .svg, .png and .pdf, and returns its findings with the paper's."""
     folder = RunFolder(config, "simulate")
     try:
         rule = flags_warmup(config.warmup, config.warmup_period, config.first_steps)
         numbers = {name: value for name, value in config.identity().items() if name not in WARMUP_FLAGS}
         magnitudes = simulate_updates(**numbers, warmup=rule)
-    except ValueError as error:  # the library's own words
+    except ValueError as error:  # with the library's message
         raise ConfigError(str(error)) from error
     with folder.working():
         caption = f"One simulation of {config.parameters:,} parameters, seed {config.seed}."
@@ -42,7 +42,7 @@ def simulate(config: SimulationConfig) -> str:
 
 
 def _findings(magnitudes: Magnitudes) -> list[str]:
-    """This simulation's numbers, then those of the paper's, which has no warmup."""
+    """This simulation's numbers, each followed by the paper's, which are without warmup."""
     median, second_half = magnitudes.median, magnitudes.median[len(magnitudes.t) // 2 :]
     lines = [f"first update: {magnitudes.q05[0]:.4g} to {magnitudes.q95[0]:.4g} alpha (paper: 1 for every parameter)"]
     if len(median) >= 40:

@@ -8,13 +8,13 @@ from matplotlib.axes import Axes
 from tfwarmup import effective_warmup_period, warmups
 from trainers.figures.look import METHODS, STYLES, draw_and_save
 
-# From 0.9 to 0.9999, evenly in log(1 - beta_2).
+# From 0.9 to 0.9999, evenly spaced in log(1 - beta_2).
 BETAS = 1 - np.logspace(-1, -4, 61)
 COMPUTED = "Computed from the formulas; no runs."
 
 
 def draw_factors(folder: pathlib.Path, beta_2: float, updates: int) -> None:
-    """factors.svg, .png, .pdf, .csv: omega_t of the three methods at one beta_2."""
+    """Writes factors.svg, .png, .pdf and .csv: omega_t of the three methods at one beta_2."""
     t = np.arange(1, updates + 1)
     factors = {name: warmups.get(name, beta_2=beta_2)(t) for name in METHODS}
     periods = {name: effective_warmup_period(name, beta_2=beta_2) for name in METHODS}
@@ -33,7 +33,7 @@ def draw_factors(folder: pathlib.Path, beta_2: float, updates: int) -> None:
 
 
 def draw_effective_periods(folder: pathlib.Path) -> None:
-    """effective_warmup.svg, .png, .pdf, .csv: how many full updates each method costs, over beta_2."""
+    """Writes effective_warmup.svg, .png, .pdf and .csv: the full updates that each method costs, over beta_2."""
     periods = {
         name: np.array([effective_warmup_period(name, beta_2=float(beta_2)) for beta_2 in BETAS]) for name in METHODS
     }

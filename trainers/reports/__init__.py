@@ -1,1 +1,1 @@
-"""One page for the runs of a folder: the paper's figures, tables and claims with the numbers measured."""
+"""An HTML report on the runs of a folder: the paper's figures, tables and claims with the measured numbers."""

@@ -20,7 +20,7 @@ PANELS = (
     ("moment_correlation", "Correlation of |m| and √v", "correlation"),
     ("update_", "Update sizes", "|update| / α"),
 )
-# What the paper says of each.
+# The paper's values, drawn as reference lines.
 LONG_RUN_LINE = {"y": LONG_RUN, "label": f"the paper, in the long run: {LONG_RUN} α"}
 REFERENCES = {
     PANELS[0][0]: ({"y": 1, "label": "standard deviation = |mean|"},),
@@ -57,7 +57,7 @@ def factors_section() -> Section:
 
 
 def _periods_chart() -> Chart:
-    # Evenly in log(1 - beta_2): the axis is of 1 - beta_2, reversed, and labelled with beta_2.
+    # The axis shows 1 - beta_2 on a reversed logarithmic scale, labelled with beta_2.
     x = [1 - beta_2 for beta_2 in PERIOD_BETAS]
     curves = [line(name, x, [period(name, beta_2) for beta_2 in PERIOD_BETAS]) for name in METHODS]
     ticks = [[0.1, "0.9"], [0.01, "0.99"], [0.001, "0.999"], [0.0001, "0.9999"]]

@@ -16,7 +16,7 @@ ADVICE = (
 
 
 def answer(runs: Runs, claims: Sequence[Claim]) -> list[str]:
-    """The four sentences."""
+    """Returns the four sentences."""
     return [ADVICE, _sameness(runs, claims), _need(claims), _scale(runs)]
 
 

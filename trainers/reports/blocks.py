@@ -1,4 +1,4 @@
-"""What a section of the page is made of; page.html has a part for each `kind`."""
+"""The blocks that make up a section of the page; page.html renders each `kind`."""
 
 import base64
 import collections
@@ -32,9 +32,9 @@ class TableBlock:
 
 @dataclasses.dataclass(frozen=True)
 class Charts:
-    """Charts side by side whose legends work together; a note says how to read them.
+    """Charts side by side with linked legends, and a note on how to read them.
 
-    Where there are several choices, `chosen` is the first to be shown.
+    If there are several choices, `chosen` is shown first.
     """
 
     kind: ClassVar[str] = "charts"
@@ -56,7 +56,7 @@ class Claims:
 
     @property
     def summary(self) -> str:
-        """How many came out which way, those of each kind apart."""
+        """The number of claims per verdict, separately for each kind."""
         return ". ".join(self._count(kind) for kind in Kind if any(claim.kind is kind for claim in self.claims)) + "."
 
     def _count(self, kind: Kind) -> str:
@@ -67,7 +67,7 @@ class Claims:
 
 @dataclasses.dataclass(frozen=True)
 class Picture:
-    """A figure inside the page, and the same for a phone; `alt` says in words what it shows."""
+    """A figure embedded in the page, with a narrow version for phones; `alt` describes it in words."""
 
     kind: ClassVar[str] = "picture"
     svg: bytes
@@ -89,14 +89,14 @@ def _data_address(svg: bytes) -> str:
 
 @dataclasses.dataclass(frozen=True)
 class Factors:
-    """The slider of beta_2 and the length of a run; all numbers are computed in the page."""
+    """The inputs for beta_2 and the length of a run, with numbers that the page computes from them."""
 
     kind: ClassVar[str] = "factors"
 
 
 @dataclasses.dataclass(frozen=True)
 class Configs:
-    """The whole configuration of each folder, to be unfolded."""
+    """The full configuration of each folder, collapsed at first."""
 
     kind: ClassVar[str] = "configs"
     configs: Mapping[str, str]
@@ -107,7 +107,7 @@ Block = Text | Points | TableBlock | Charts | Claims | Picture | Factors | Confi
 
 @dataclasses.dataclass(frozen=True)
 class Section:
-    """`name` is its address on the page."""
+    """A section of the page; `name` is its anchor."""
 
     name: str
     title: str

@@ -2,7 +2,7 @@
 // Draws a chart as SVG: curves, bands, axes, a legend of buttons, and the values at a cursor for pointer and keyboard.
 const Charts = (() => {
   const { numberText, scale } = Scales;
-  const LETTER = 7.2; // pixels of a digit, about; half a label fits to the right of the frame
+  const LETTER = 7.2; // approximate width of a digit in pixels; half a label fits to the right of the frame
 
   function node(name, attributes, parent, text) {
     const made = document.createElementNS("http://www.w3.org/2000/svg", name);
@@ -23,7 +23,7 @@ const Charts = (() => {
   const isBold = (curve) => !curve.thin;
   const colourOf = (curve) => `var(--${curve.colour}${curve.thin ? "-faint" : ""})`;
 
-  // The parts of a curve between its gaps, as the text of a path.
+  // The path data of a curve, interrupted at its gaps.
   function path(xs, ys, x, y) {
     let text = "";
     let pen = "M";
@@ -82,7 +82,7 @@ const Charts = (() => {
     }
   }
 
-  // What a screen reader says of a chart: where every curve begins and ends.
+  // The description for screen readers: where every curve begins and ends.
   function description(spec, curves) {
     const ends = curves.filter(isBold).map((curve) => {
       const known = curve.x.map((value, i) => [value, curve.y[i]]).filter(([, value]) => value !== null);
@@ -93,7 +93,7 @@ const Charts = (() => {
     return `${spec.title}. ${spec.y.title} over ${spec.x.title}. ${ends.join("; ")}.`;
   }
 
-  // Draws the curves that are not switched off; the axes fit all of them.
+  // Draws the curves that are not hidden; the axes fit all curves.
   function draw(box, spec, curves, hidden) {
     const [width, height] = [Math.max(box.clientWidth, 260), box.clientWidth < 480 ? 300 : 330];
     const all = (key) => curves.flatMap((curve) => [...curve[key], ...(key === "y" ? (curve.low ?? []) : [])]);
@@ -105,7 +105,7 @@ const Charts = (() => {
     const svg = node("svg", { viewBox: `0 0 ${width} ${height}`, role: "img", tabindex: 0, "aria-label": description(spec, curves) });
     drawAxes(svg, spec, x, y, frame);
     const size = { width: frame.right - frame.left, height: frame.bottom - frame.top };
-    const plot = node("svg", { x: frame.left, y: frame.top, ...size }, svg); // cuts off what lies outside
+    const plot = node("svg", { x: frame.left, y: frame.top, ...size }, svg); // clips the curves at the frame
     if (spec.shade) node("rect", { x: x.at(spec.shade[0]) - frame.left, y: 0, width: x.at(spec.shade[1]) - x.at(spec.shade[0]), height: size.height, class: "shade" }, plot);
     const inside = { at: (value) => shifted(x.at(value), frame.left) };
     const down = { at: (value) => shifted(y.at(value), frame.top) };
@@ -119,7 +119,7 @@ const Charts = (() => {
 
   const shifted = (value, by) => (value === null ? null : value - by);
 
-  // The values of all curves at one x: under the pointer, or moved by the arrow keys.
+  // Shows the values of all curves at one x, which the pointer or the arrow keys choose.
   function addCursor(box, svg, plot, spec, curves, { inside, down, frame, size }) {
     const places = [...new Set(curves.flatMap((curve) => curve.x))].sort((a, b) => inside.at(a) - inside.at(b));
     const tip = element("div", { class: "tip", role: "status", hidden: "" }, box);
@@ -170,7 +170,7 @@ const Charts = (() => {
     });
   }
 
-  // A button for every name of a curve; pressed means shown.
+  // One button per curve name; pressed means shown.
   function drawLegend(legend, curves, hidden, toggle) {
     const named = new Map(curves.filter(isBold).map((curve) => [curve.name, curve]));
     legend.hidden = named.size < 2;

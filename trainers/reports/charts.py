@@ -1,7 +1,7 @@
-"""Charts as plain dictionaries, which charts.js draws as SVG, in the look of the figures.
+"""Charts as plain dictionaries, which charts.js draws as SVG in the style of the figures.
 
-The page draws its charts itself: the Python package of Plotly has only the whole library, 4.8 MB, and the charts here
-are lines, bands and two kinds of axes.
+The page does not use Plotly: its Python package ships only the full library, 4.8 MB, and the charts here need no more
+than lines, bands and two kinds of axes.
 """
 
 import dataclasses
@@ -12,9 +12,9 @@ from typing import Any
 from trainers.figures.look import PLAIN, style_of
 from trainers.reports.palette import DASHES, variable
 
-MOST_POINTS = 400  # of a curve: more than a screen has columns for it
-MOST_OF_A_SEED = 100  # of a thin one: there may be hundreds of seeds
-FLAT = 10.0  # values that span more than this factor are flat on a linear axis
+MOST_POINTS = 400  # per curve: enough for the width of a chart
+MOST_OF_A_SEED = 100  # per curve of a single seed: there may be hundreds of seeds
+FLAT = 10.0  # values that span more than this factor look flat on a linear axis
 
 Axis = dict[str, Any]
 Curve = dict[str, Any]
@@ -25,11 +25,11 @@ class Chart:
     """One chart, or one for each of several choices.
 
     Args:
-        name: Unique on the page, and the name of its files.
-        title: What is written above it, and what a screen reader says.
+        name: A name that is unique on the page; also the name of its files.
+        title: Shown above the chart, and read by screen readers.
         x: The horizontal axis.
         y: The vertical axis.
-        choices: What can be chosen among, with the curves of each; a single one needs no name.
+        choices: The curves of each choice; a single choice needs no name.
         lines: Reference lines: the `y` and the `label` of each.
     """
 
@@ -41,7 +41,7 @@ class Chart:
     lines: Sequence[Mapping[str, Any]] = ()
 
     def document(self) -> dict[str, Any]:
-        """What charts.js draws."""
+        """Returns the dictionary that charts.js draws."""
         return {
             "title": self.title,
             "x": self.x,
@@ -69,12 +69,12 @@ def line(method: str, x: Sequence[Any], y: Sequence[Any], **options: Any) -> Cur
 
 
 def thin_line(method: str, x: Sequence[Any], y: Sequence[Any], part: str) -> Curve:
-    """One seed behind the mean of all; `part` says which."""
+    """The curve of one seed, drawn behind the mean; `part` names the seed."""
     return {**line(method, x, y), "thin": True, "part": part}
 
 
 def plain_line(label: str, x: Sequence[Any], y: Sequence[Any], **options: Any) -> Curve:
-    """A curve that is of no method."""
+    """A curve that belongs to no method."""
     return _curve(x, y, label, variable(PLAIN), **options)
 
 
@@ -88,7 +88,7 @@ def _curve(x: Sequence[Any], y: Sequence[Any], label: str, colour: str, **option
 
 
 def thinned(points: Sequence[Any], most: int = MOST_POINTS) -> list[Any]:
-    """At most so many of them, evenly, the first and the last among them.
+    """Returns at most `most` points, evenly spaced, including the first and the last.
 
     >>> len(thinned(range(10_000))), thinned(range(10_000))[-1]
     (400, 9999)
@@ -99,5 +99,5 @@ def thinned(points: Sequence[Any], most: int = MOST_POINTS) -> list[Any]:
 
 
 def _number(value: float | None) -> float | None:
-    """Six digits are more than any screen shows; what is not finite is a gap."""
+    """Rounds to six digits, more than any screen shows; None, a gap, if not finite."""
     return None if value is None or not math.isfinite(value) else float(f"{value:.6g}")

@@ -1,4 +1,4 @@
-"""The paper's claims, each with what was measured here and whether it holds; no verdict is written down beforehand."""
+"""The paper's claims, each with what was measured here and whether it holds; all verdicts are computed."""
 
 import dataclasses
 import enum
@@ -23,7 +23,7 @@ class Verdict(enum.Enum):
 
 
 class Kind(enum.Enum):
-    """What a claim is decided by: they are counted apart, as a proof and a measurement are not the same."""
+    """What decides a claim. The kinds are counted separately, because a proof is not a measurement."""
 
     ARITHMETIC = "arithmetic"
     SIMULATION = "simulation"
@@ -36,10 +36,10 @@ class Claim:
 
     Args:
         claim: What the paper says, in short.
-        paper: Its number or its words.
-        measured: The same here; which run it is from.
-        criterion: When it would hold.
-        verdict: Whether it does.
+        paper: The paper's number or words.
+        measured: What was measured here, and in which run.
+        criterion: The condition for the claim to hold.
+        verdict: Whether it holds.
         kind: What decides it.
     """
 

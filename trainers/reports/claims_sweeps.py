@@ -1,4 +1,4 @@
-"""The claims about trained models: from sweeps, by the equivalence test that every sweep ends with."""
+"""The claims about trained models, decided by the equivalence test at the end of every sweep."""
 
 from collections.abc import Iterable, Sequence
 
@@ -37,7 +37,7 @@ HOLDS = {
 
 
 def sweep_claims(sweeps: Sequence[Sweep]) -> list[Claim]:
-    """The paper's three tasks, whether swept or not, and any other; then the first steps, and no warmup at all."""
+    """Claims about the paper's three tasks, swept or not, and any other; then about first steps and no warmup."""
     claims = []
     for task in dict.fromkeys([*TABLES, *(sweep.task for sweep in sweeps)]):
         title, paper = TITLES.get(task, (task, "“substantively identical”"))
@@ -52,18 +52,18 @@ def sweep_claims(sweeps: Sequence[Sweep]) -> list[Claim]:
 
 def _each(text: str, paper: str, sweeps: Iterable[Sweep], methods: Sequence[str], needed: bool) -> list[Claim]:
     """A claim for each sweep that compares at least two of the methods; it names those that ran."""
-    fitting = [sweep for sweep in sweeps if len(_of(sweep, methods)) > 1]
+    fitting = [sweep for sweep in sweeps if len(_methods_run(sweep, methods)) > 1]
     if not fitting and needed:
         named = _named(text, [{**STYLES, **VARIANTS}[method].label for method in methods])
         return [not_measured(named, paper, CRITERION, "no sweep compares them")]
-    return [sameness_claim(text, paper, sweep, _of(sweep, methods)) for sweep in fitting]
+    return [sameness_claim(text, paper, sweep, _methods_run(sweep, methods)) for sweep in fitting]
 
 
 def _controls(sweeps: Iterable[Sweep]) -> list[Sweep]:
-    return [sweep for sweep in sweeps if _of(sweep, ["none"]) and _of(sweep, WARMUPS)]
+    return [sweep for sweep in sweeps if _methods_run(sweep, ["none"]) and _methods_run(sweep, WARMUPS)]
 
 
-def _of(sweep: Sweep, methods: Sequence[str]) -> list[str]:
+def _methods_run(sweep: Sweep, methods: Sequence[str]) -> list[str]:
     return ran(sweep.table(), methods)
 
 
@@ -84,7 +84,7 @@ def sameness_claim(text: str, paper: str, sweep: Sweep, methods: Sequence[str]) 
 
 
 def _named(text: str, labels: Sequence[str]) -> str:
-    """A claim with the names of its methods; RAdam's rules for its first steps by what they do.
+    """Inserts the names of the methods into a claim, in short form for RAdam's first-step rules.
 
     >>> _named("({})", ["RAdam", "RAdam (nothing first)"]), _named("{} do.", ["RAdam", "Untuned linear"])
     ('(momentum and nothing)', 'RAdam and Untuned linear do.')
@@ -107,7 +107,7 @@ def _pair(difference: Difference, margin: float | None, terms: Terms) -> str:
 def control_claim(sweep: Sweep) -> Claim:
     """Whether a sweep shows that Adam is worse without warmup."""
     none, terms = STYLES["none"].label, sweep.terms
-    table = labelled(sweep.table(["none", *_of(sweep, WARMUPS)]))
+    table = labelled(sweep.table(["none", *_methods_run(sweep, WARMUPS)]))
     others = [method for method in table.methods if method != none]
     found = [compare(table, terms.margin, [none, other]) for other in others]
     measured = [
@@ -121,7 +121,7 @@ def control_claim(sweep: Sweep) -> Claim:
 
 
 def control_summary(sweeps: Sequence[Sweep]) -> str:
-    """On which data warmup is needed, on which it is not, of how many; nothing for fewer than two."""
+    """Says on which data warmup is needed and on which it is not; empty for fewer than two sweeps."""
     found = [(_subject(sweep), control_claim(sweep).verdict) for sweep in _controls(sweeps)]
     if len(found) < 2:
         return ""

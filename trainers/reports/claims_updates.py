@@ -1,4 +1,4 @@
-"""The claims about gradients and update sizes: from simulations and gradient analyses."""
+"""The claims about gradients and update sizes, decided by simulations and gradient analyses."""
 
 from collections.abc import Sequence
 
@@ -10,7 +10,7 @@ from trainers.reports.reading import Measured
 
 AT = 40  # where the paper's simulation begins to settle
 LEVEL, LONG_RUN = 0.16, 0.153
-NOISE_FROM, SETTLES, SETTLED_LEVEL = 50, 100, 0.15  # of the paper's network
+NOISE_FROM, SETTLES, SETTLED_LEVEL = 50, 100, 0.15  # for the paper's network
 WITHIN = 2.0  # "about" n iterations: from half of n to twice n
 CORRELATED = 0.9
 
@@ -27,7 +27,7 @@ NO_ANALYSIS = "no gradient analysis (run python -m trainers.gradient_analysis)"
 
 
 def update_claims(simulations: Sequence[Measured], analyses: Sequence[Measured]) -> list[Claim]:
-    """Every claim for every run that can speak to it; a claim that none can is there too."""
+    """Every claim for every run that can decide it; a claim without such a run is marked as not measured."""
     bare = [each for each in simulations if each.folder.config.get("warmup") == "none"]
     claims = [claim for each in bare for claim in simulation_claims(each, len(bare) > 1)]
     if not bare:

@@ -11,7 +11,7 @@ from trainers.figures.look import METHODS
 from trainers.reports.claims import Claim, Kind, judged, of_kind
 from trainers.reports.words import per_cent
 
-# Evenly in log(1 - beta_2), as beta_2 is chosen: from the paper's 0.8 to where nobody goes, and from 0.9 to 0.9999.
+# Evenly spaced in log(1 - beta_2): from the paper's 0.8 to beyond any practical value, and from 0.9 to 0.9999.
 RHO_BETAS = [float(beta_2) for beta_2 in 1 - np.geomspace(0.2, 1e-6, 301)]
 PERIOD_BETAS = [float(beta_2) for beta_2 in 1 - np.geomspace(0.1, 1e-4, 61)]
 TRAINED = (0.98, 0.999)  # the smallest and the largest beta_2 that the paper trains with
@@ -51,14 +51,14 @@ def period_claim(gap_at: Callable[[float], float]) -> Claim:
 
 
 def gap(beta_2: float) -> float:
-    """The largest effective period over the smallest, less one."""
+    """The ratio of the largest effective period to the smallest, minus one."""
     periods = [period(name, beta_2) for name in METHODS]
     return max(periods) / min(periods) - 1
 
 
 @functools.cache
 def period(method: str, beta_2: float) -> float:
-    """An effective warmup period; the page has most of them more than once."""
+    """An effective warmup period, cached because the page shows most of them more than once."""
     return effective_warmup_period(method, beta_2=beta_2)
 
 

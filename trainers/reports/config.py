@@ -9,10 +9,10 @@ TITLE = "Untuned warmup, measured"
 
 @dataclasses.dataclass(frozen=True)
 class ReportConfig(Flags):
-    """What stands on the page, and where."""
+    """What the page shows, and where it is written."""
 
     subject = "Page"
 
     runs: tuple[str, ...] = option((), "Folders that contain runs.", positional=True)
-    output: str = option("report.html", "File of the page.")
+    output: str = option("report.html", "HTML file to write.")
     title: str = option(TITLE, "Title of the page.")

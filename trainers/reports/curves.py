@@ -1,4 +1,4 @@
-"""The curves of training: of the runs of a sweep, and of a run of one's own."""
+"""Training curves: of the runs of a sweep, and of single runs."""
 
 import math
 from collections.abc import Sequence
@@ -25,7 +25,7 @@ def sweep_charts(name: str, sweep: Sweep) -> list[Chart]:
     charts = []
     for number, (metric, label, factor) in enumerate(shown):
         choices = {cell: _cell_lines(trials, metric, factor, order) for cell, trials in cells.items()}
-        if any(len(curve["x"]) > 1 for curves in choices.values() for curve in curves):  # else the table has it all
+        if any(len(curve["x"]) > 1 for curves in choices.values() for curve in curves):  # else the table suffices
             charts.append(
                 Chart(f"{name}-{number}", capitalised(label), axis("update"), value_axis(label, choices), choices)
             )
@@ -33,7 +33,7 @@ def sweep_charts(name: str, sweep: Sweep) -> list[Chart]:
 
 
 def best_cell(sweep: Sweep) -> str:
-    """The cell to be shown first."""
+    """The label of the cell to show first."""
     table = sweep.table()
     best = table.best()
     return cell_label(tuple(zip(table.row_names, best[0], strict=True))) if best else ""
@@ -44,7 +44,7 @@ def cell_label(row: Row) -> str:
 
 
 def _cell_lines(trials: Sequence[Trial], metric: str, factor: float, order: Sequence[str]) -> list[Curve]:
-    """For each method the mean over the seeds that are done, and the seeds behind it."""
+    """For each method, the mean over its finished seeds, drawn over the curves of all seeds."""
     shown: list[Curve] = []
     for method in sorted({trial.method for trial in trials}, key=lambda name: place(name, order)):
         runs = {trial.seed: points(trial.records, metric, factor) for trial in trials if trial.method == method}
@@ -60,7 +60,7 @@ def _cell_lines(trials: Sequence[Trial], metric: str, factor: float, order: Sequ
 
 
 def _marks(curve: Points) -> dict[str, Any]:
-    """A few points are marked: a single one is no line."""
+    """Marks the points of a short curve, because a single point draws no line."""
     return {"marks": True} if len(curve) < 8 else {}
 
 
@@ -87,7 +87,7 @@ def training_charts(name: str, run: Training) -> list[Chart]:
     charts = []
     for number, metric in enumerate(metrics):
         curve = points(run.records, metric)
-        if len(curve) > 1:  # a single value stands among the results
+        if len(curve) > 1:  # a single value is in the table of results
             label = "learning rate, as applied" if metric == "learning_rate" else metric.replace("val_", "validation ")
             choices = {"": [plain_line(label, *_columns(curve), **_marks(curve))]}
             y = axis(label) if metric == "learning_rate" else value_axis(label, choices)

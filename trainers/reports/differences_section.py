@@ -1,4 +1,4 @@
-"""The answer on top of the page: every difference between methods, with its intervals and the margin."""
+"""The section below the answer: every difference between methods, with its intervals and the margin."""
 
 from collections.abc import Sequence
 
@@ -37,7 +37,7 @@ def differences_section(sweeps: Sequence[Sweep]) -> Section:
 
 
 def _row(answer: Answer) -> list[str]:
-    """A question, its methods and the verdict."""
+    """A row of the table of verdicts."""
     comparison = answer.comparison
     margin = margin_text(comparison, answer.terms) if comparison.margin else "none fixed"
     methods = listed([style_of(method).label for method in comparison.methods])
@@ -50,6 +50,6 @@ def _what(answer: Answer) -> str:
 
 
 def _in_words(found: Sequence[Answer]) -> str:
-    """What the picture shows, for those who cannot see it."""
+    """Describes the picture, for readers who cannot see it."""
     told = [f"{_what(answer)}: {verdict_text(answer.comparison, answer.terms)}" for answer in found]
     return " ".join(["Differences between methods, with intervals and margins.", *told])

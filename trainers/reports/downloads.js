@@ -1,7 +1,7 @@
 "use strict";
-// Hands out tables and charts: numbers as CSV with every digit, pictures as PNG.
+// Downloads of tables and charts: numbers as CSV, pictures as PNG.
 const Downloads = (() => {
-  const LINE = 24; // pixels, for the title of a picture and for every row of its legend
+  const LINE = 24; // height in pixels of a picture's title, and of every row of its legend
   const COPIED = ["fill", "stroke", "stroke-width", "stroke-dasharray", "opacity", "font-size", "font-family", "paint-order"];
 
   function field(value) {
@@ -33,7 +33,7 @@ const Downloads = (() => {
     return rows;
   }
 
-  // A copy that needs no style sheet.
+  // A copy with its styles inlined.
   function standalone(svg) {
     const copy = svg.cloneNode(true);
     const [originals, copies] = [svg, copy].map((root) => [root, ...root.querySelectorAll("*")]);

@@ -1,8 +1,8 @@
 "use strict";
-// The warmup factors of tfwarmup/factors.py in the same form, so that both give the same numbers.
+// The warmup factors, with the formulas of tfwarmup/factors.py, so that both give the same numbers.
 const Warmups = (() => {
-  const FAR = 80; // beyond L t = 80 nothing of the warmup is left
-  const SUMMED = 2 ** 16; // from here on RAdam's sum is an integral
+  const FAR = 80; // the warmup is over where -t log(beta_2) exceeds this
+  const SUMMED = 2 ** 16; // updates; beyond them an integral replaces RAdam's sum
 
   function xCothXMinus1(x) {
     const square = x * x;
@@ -15,7 +15,7 @@ const Warmups = (() => {
   const linearPeriod = (beta2) => 2 / (1 - beta2);
   const exponentialPeriod = (beta2) => 1 / (1 - beta2);
 
-  // rho_t - constant; the textbook formula loses its digits where beta_2 is near 1.
+  // rho_t - constant; the textbook formula loses precision where beta_2 is near 1.
   function rhoMinus(constant, t, beta2) {
     const rate = -Math.log(beta2);
     const x = Math.min(rate * t, FAR);
@@ -36,7 +36,7 @@ const Warmups = (() => {
     return Math.min(Math.sqrt(squared), 1);
   }
 
-  // omega as a function of t alone.
+  // For each method: beta_2 to omega as a function of t.
   const FACTORS = {
     untuned_linear: (beta2) => (t) => Math.min(t / linearPeriod(beta2), 1),
     untuned_exponential: (beta2) => (t) => -Math.expm1(-t / exponentialPeriod(beta2)),
@@ -73,7 +73,7 @@ const Warmups = (() => {
     return radamEffectivePeriod(beta2, quadrature);
   }
 
-  // The first update whose factor reaches a level; the factors rise.
+  // The first update whose factor reaches a level, by bisection, as the factors never fall.
   function firstReaching(level, omega, beta2) {
     let low = 0;
     let high = Math.ceil(FAR / -Math.log(beta2));

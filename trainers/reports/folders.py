@@ -1,4 +1,4 @@
-"""Finds the folders of runs, of whatever kind."""
+"""Finds the folders of runs of every kind."""
 
 import dataclasses
 import datetime
@@ -14,14 +14,14 @@ from trainers.sweeps.results import TRIALS
 
 CONFIG, STATUS = "config.json", "status"
 SWEEP_OF = "sweep of "
-SHORTEST = 0.1  # seconds; the files of docs/results were copied together and do not tell how long a run took
-# What a run keeps beside its records; a sweep's trials belong to the sweep.
+SHORTEST = 0.1  # seconds; the files in docs/results were copied together, so that their times say nothing about a run
+# Folders inside a run that hold no further runs: a sweep's trials belong to the sweep.
 _INSIDE = (TRIALS, "tuner", "checkpoints", "tensorboard")
 
 
 @dataclasses.dataclass(frozen=True)
 class Folder:
-    """What every run tells of itself. `name` is what to call it: where it lies below the folder that was named."""
+    """What every run records about itself. `name` is its path relative to the given root."""
 
     path: pathlib.Path
     name: str
@@ -35,7 +35,7 @@ class Folder:
 
     @property
     def state(self) -> str:
-        """How it ended, in words; a run that was killed could not say so."""
+        """How the run ended, in words; a killed run could not record its end."""
         if not self.status:
             return "not known"
         return "running, or killed before its end" if self.status == "running" else self.status
@@ -46,7 +46,7 @@ class Folder:
 
     @property
     def date(self) -> str:
-        """The day on which it began; of older runs, whose config does not say, that of the file."""
+        """The day on which the run began; for older configs without it, the date of the file."""
         if self.started:
             return self.started[:10]
         moment = (self.path / CONFIG).stat().st_mtime
@@ -54,7 +54,7 @@ class Folder:
 
     @property
     def seconds(self) -> float | None:
-        """From the first file to the last, pauses included; None if that is not known."""
+        """The time from the first file to the last, including pauses; None if unknown."""
         status = self.path / STATUS
         if not status.exists() or self.status == "running":
             return None
@@ -63,9 +63,9 @@ class Folder:
 
 
 def find_folders(roots: Iterable[str], problems: list[str] | None = None) -> list[Folder]:
-    """The folders with runs, at or below each root, every one once, in the order of their names.
+    """Finds the folders with runs at or below each root, each once, in the order of their names.
 
-    `problems` is told of files that cannot be read.
+    Files that cannot be read are added to `problems`.
     """
     problems = [] if problems is None else problems
     roots = list(roots)
@@ -77,16 +77,16 @@ def find_folders(roots: Iterable[str], problems: list[str] | None = None) -> lis
         below = list(_below(path, problems))
         if problems and not below:
             raise ConfigError(f"A config.json below RUNS must be readable JSON. Received: {problems[0]}")
-        require(below, "RUNS must be folders with runs in or below them: a config.json that a program here wrote", root)
+        require(below, "RUNS must be folders with runs in or below them, each with its config.json", root)
         for folder in below:
             if folder.path.resolve() not in found:
                 names = {other.name for other in found.values()}
-                found[folder.path.resolve()] = dataclasses.replace(folder, name=_free(folder.name, path, names))
+                found[folder.path.resolve()] = dataclasses.replace(folder, name=_unused_name(folder.name, path, names))
     return list(found.values())
 
 
-def _free(name: str, root: pathlib.Path, taken: Collection[str]) -> str:
-    """A name that no other folder has: two roots may have a folder of the same name each."""
+def _unused_name(name: str, root: pathlib.Path, taken: Collection[str]) -> str:
+    """A name that no other folder has: two roots may contain folders of the same name."""
     longer = f"{root.resolve().name}/{name}"
     numbered = (f"{longer} ({number})" for number in itertools.count(2))
     return next(each for each in itertools.chain([name, longer], numbered) if each not in taken)
@@ -103,7 +103,7 @@ def _below(root: pathlib.Path, problems: list[str]) -> Iterator[Folder]:
 
 
 def _document(path: pathlib.Path, problems: list[str]) -> dict[str, Any] | None:
-    """What a config.json says; None for one that no program here wrote."""
+    """Reads a config.json; None if it is not from this project."""
     try:
         document = read_json(path)
     except UnreadableError as error:

@@ -1,11 +1,11 @@
 "use strict";
-// Puts the page together: charts with their legends, choices and numbers, the slider, the buttons.
+// Sets up the page: charts with their legends, choices and numbers, the slider, the buttons.
 (() => {
   const data = JSON.parse(document.getElementById("data").textContent);
   const boxes = [...document.querySelectorAll("[data-chart]")];
-  const MOST_ROWS = 12; // of the numbers below a chart
+  const MOST_ROWS = 12; // in the table of numbers below a chart
 
-  // Which methods are switched off, for each group of charts whose legends work together.
+  // The hidden methods of each group of charts with linked legends.
   const hidden = new Map();
   const hiddenIn = (group) => hidden.get(group) ?? hidden.set(group, new Set()).get(group);
   const partOf = (box, selector) => box.closest("figure").querySelector(selector);
@@ -27,10 +27,10 @@
     if (!off.delete(name)) off.add(name);
     boxes.filter((box) => box.dataset.group === group).forEach(redraw);
     const same = [...(focused?.querySelectorAll(".legend button") ?? [])].find((button) => button.textContent === name);
-    same?.focus(); // the buttons are new
+    same?.focus(); // the buttons have been replaced
   }
 
-  // The curves of a chart as a table: a few values of each, for those who cannot see them.
+  // A table with a few values of each curve, for readers who cannot see the chart.
   function fillNumbers(details, spec, curves) {
     const bold = curves.filter((curve) => !curve.thin);
     const places = [...new Set(bold.flatMap((curve) => curve.x))].sort((a, b) => a - b);
@@ -38,7 +38,7 @@
     const at = (i) => (spec.x.log && !spec.x.ticks ? Math.round((last + 1) ** (i / (MOST_ROWS - 1))) - 1 : Math.round((last * i) / (MOST_ROWS - 1)));
     const rows = last < MOST_ROWS ? places : [...new Set(Array.from({ length: MOST_ROWS }, (_, i) => places[at(i)]))];
     const table = Charts.element("table", { role: "table", class: bold.length > 2 ? "wide" : "" });
-    Charts.element("caption", { class: "unseen" }, table, `${spec.title}: some of its numbers`);
+    Charts.element("caption", { class: "unseen" }, table, `${spec.title}: selected values`);
     const head = Charts.element("tr", {}, Charts.element("thead", {}, table));
     for (const name of [spec.x.title, ...bold.map((curve) => curve.name)]) Charts.element("th", { scope: "col" }, head, name);
     const body = Charts.element("tbody", {}, table);
@@ -87,7 +87,7 @@
     }
   }
 
-  // A chart is drawn for the width that it has. On paper it is scaled as a whole, by page.css alone.
+  // Redraws a chart when its width changes. In print, page.css scales it instead.
   function followWidth() {
     const observer = new ResizeObserver((entries) => {
       if (window.matchMedia("print").matches) return;
@@ -99,7 +99,7 @@
     for (const box of boxes) observer.observe(box);
   }
 
-  // Tables that are folded on a screen are open on paper.
+  // Opens collapsed tables for printing.
   function unfoldForPrint() {
     const folded = () => document.querySelectorAll("details.table");
     window.addEventListener("beforeprint", () => folded().forEach((each) => {

@@ -1,4 +1,4 @@
-"""One HTML file that needs nothing else: styles, scripts and all numbers are inside."""
+"""The page as one self-contained HTML file, with styles, scripts and all numbers inside."""
 
 import base64
 import hashlib
@@ -23,7 +23,7 @@ PRESETS = (0.9, 0.98, 0.99, 0.997, 0.999, 0.9999)  # values of beta_2
 
 
 def make_page(runs: Runs, title: str = TITLE) -> str:
-    """The whole page as text."""
+    """Returns the whole page as HTML."""
     sections = all_sections(runs)
     scripts = [_file(name) for name in SCRIPTS]
     environment = jinja2.Environment(
@@ -43,13 +43,13 @@ def make_page(runs: Runs, title: str = TITLE) -> str:
 
 
 def embedded(data: Any) -> str:
-    """JSON that cannot end the element it stands in."""
+    """JSON with escaped markup, so that it cannot close the element around it."""
     text = json.dumps(data, allow_nan=False, separators=(",", ":"))
     return text.replace("<", "\\u003c").replace(">", "\\u003e").replace("&", "\\u0026")
 
 
 def _data(sections: list[Section]) -> dict[str, Any]:
-    """What the scripts need: charts, the rows of every CSV file, and what the factors are computed from."""
+    """The data for the scripts: charts, the rows of every CSV file, and the inputs of the warmup factors."""
     blocks = [block for section in sections for block in section.blocks]
     charts = [chart for block in blocks if isinstance(block, Charts) for chart in block.charts]
     tables: list[Shown] = [block.table for block in blocks if isinstance(block, (TableBlock, Claims))]
@@ -70,5 +70,5 @@ def _file(name: str) -> str:
 
 
 def _digest(script: str) -> str:
-    """What the page's own policy knows a script by: no other one will run."""
+    """The hash of a script for the page's content security policy, which blocks all other scripts."""
     return base64.b64encode(hashlib.sha256(script.encode()).digest()).decode()

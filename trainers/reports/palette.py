@@ -1,14 +1,14 @@
-"""The colours of the page: those of every figure, darker on a light screen and lighter on a dark one where needed."""
+"""The colours of the page: those of the figures, adjusted for contrast on light and dark screens."""
 
 from collections.abc import Iterable
 
 from trainers.figures.look import PLAIN, RIVALS, STYLES, UNKNOWN, VARIANTS, Style
 
-PAPER, NIGHT = "#FFFFFF", "#15191E"  # the backgrounds, in page.css too
+PAPER, NIGHT = "#FFFFFF", "#15191E"  # the backgrounds, as in page.css
 BLACK = "#000000"
-LINES = 3.0  # the least contrast of a line, however thin: what WCAG asks for graphics
-BY_DAY, BY_NIGHT = 3.4, 4.5  # of a bold line
-DASHES = {"-": "", "--": "9 5", ":": "2.5 3.5", "-.": "9 4 2.5 4"}  # as SVG writes them
+LINES = 3.0  # the minimum contrast of a line, as WCAG requires for graphics
+BY_DAY, BY_NIGHT = 3.4, 4.5  # the minimum contrast of a bold line
+DASHES = {"-": "", "--": "9 5", ":": "2.5 3.5", "-.": "9 4 2.5 4"}  # in the syntax of SVG
 
 Channels = tuple[int, int, int]
 
@@ -34,7 +34,7 @@ def contrast(first: str, second: str) -> float:
 
 
 def mixed(colour: str, other: str, share: float) -> str:
-    """The colour with a share of another: what an opacity of 1 - share shows on it.
+    """Mixes a share of another colour into a colour, like an opacity of 1 - share on top of it.
 
     >>> mixed("#000000", "#FFFFFF", 0.2)
     '#333333'
@@ -44,24 +44,24 @@ def mixed(colour: str, other: str, share: float) -> str:
 
 
 def by_day(colour: str) -> str:
-    """The colour, mixed with black until a line of it can be seen on paper."""
+    """The colour, mixed with black until a line has enough contrast on white."""
     return _until(colour, BLACK, PAPER, BY_DAY)
 
 
 def at_night(colour: str) -> str:
-    """The colour, mixed with white until it has the contrast that it has on paper: black becomes white."""
+    """The colour, mixed with white until it has at least its contrast on white: black becomes white."""
     return _until(colour, PAPER, NIGHT, max(BY_NIGHT, contrast(colour, PAPER)))
 
 
 def faint(colour: str, background: str) -> str:
-    """The colour of thin lines: as close to the background as a line may be."""
+    """The colour of thin lines: as close to the background as the minimum contrast allows."""
     shares = [step / 20 for step in range(14, -1, -1)]
     fading = (mixed(colour, background, share) for share in shares)
     return next((each for each in fading if contrast(each, background) >= LINES), colour)
 
 
 def variable(colour: str) -> str:
-    """The name under which page.css knows a colour.
+    """The name of the CSS variable of a colour.
 
     >>> variable("#0072B2")
     'c0072B2'
@@ -70,7 +70,7 @@ def variable(colour: str) -> str:
 
 
 def palette_css(styles: Iterable[Style] = (*STYLES.values(), *VARIANTS.values(), *RIVALS.values(), UNKNOWN)) -> str:
-    """Every colour as a variable, bold and faint, for paper and light screens and for dark ones."""
+    """CSS variables for every colour, bold and faint: for paper and light screens, and for dark ones."""
     colours = dict.fromkeys([PLAIN, *(style.colour for style in styles)])
 
     def rules(background: str, shade: dict[str, str]) -> str:

@@ -1,4 +1,4 @@
-"""What the paper reports: its three tables, and the size of what stands behind them."""
+"""What the paper reports: its three tables, and the scale of its experiments."""
 
 import dataclasses
 
@@ -17,7 +17,7 @@ class PaperTable:
 
 
 def _rows(text: str) -> tuple[tuple[float, float, tuple[tuple[float, float], ...]], ...]:
-    """Lines of: learning rate, beta_2, then mean and deviation of each method."""
+    """Parses lines with the learning rate, beta_2, and the mean and standard deviation of each method."""
     lines = [[float(number) for number in line.split()] for line in text.strip().splitlines()]
     return tuple((rate, beta_2, tuple(zip(cells[::2], cells[1::2], strict=True))) for rate, beta_2, *cells in lines)
 

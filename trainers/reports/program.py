@@ -1,4 +1,4 @@
-"""The program around the page: folders in, one file out."""
+"""The report program: reads folders of runs and writes one page."""
 
 import os
 import pathlib
@@ -16,12 +16,12 @@ DOCTYPE = b"<!doctype html"
 
 
 def report(config: ReportConfig) -> str:
-    """Writes the page and says where."""
+    """Writes the page and returns a message that says where."""
     return write_report(config.runs, config.output, config.title)
 
 
 def write_report(roots: Sequence[str], output: str, title: str = TITLE) -> str:
-    """Writes the page of all runs at or below some folders, whole or not at all, and returns what to say."""
+    """Writes the page of all runs at or below some folders, atomically, and returns a message."""
     runs = write_page(roots, output, title)
     return "\n".join([*(f"left out: {problem}" for problem in runs.problems), f"written: {output}"])
 
@@ -33,7 +33,7 @@ def write_page(roots: Sequence[str], output: str, title: str = TITLE) -> Runs:
     page = make_page(runs, title)
     try:
         with atomic_file(path) as file:
-            file.write(page.encode(errors="replace"))  # a file's name need not be text
+            file.write(page.encode(errors="replace"))  # a file name need not be valid text
     except OSError as error:
         raise ConfigError(
             f"--output must be a file that can be written. Received: {output!r} ({error.strerror})"
@@ -42,7 +42,7 @@ def write_page(roots: Sequence[str], output: str, title: str = TITLE) -> Runs:
 
 
 def checked_output(output: str) -> pathlib.Path:
-    """The file to write, which a link may lead to; a `ConfigError` for what must not be replaced by a page."""
+    """Returns the file to write, with links followed; raises `ConfigError` if a page must not replace it."""
     try:
         require(output and not os.path.isdir(output), "--output must name a file", output)
         path = pathlib.Path(output).resolve(strict=os.path.exists(output))
@@ -61,7 +61,7 @@ def checked_output(output: str) -> pathlib.Path:
 
 
 def _is_page(path: pathlib.Path) -> bool:
-    """An empty file will do: somebody may have made it to keep the name."""
+    """Whether a file is a page, or empty: somebody may have created it to reserve the name."""
     with path.open("rb") as file:
         beginning = file.read(1000).lstrip().lower()
     return not beginning or beginning.startswith(DOCTYPE)

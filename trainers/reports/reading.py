@@ -1,4 +1,4 @@
-"""Reads the folders of runs into what a page shows: simulations, analyses, sweeps, training runs."""
+"""Reads folders of runs into what the page shows: simulations, analyses, sweeps and training runs."""
 
 import csv
 import dataclasses
@@ -22,9 +22,9 @@ from trainers.sweeps.kept import RESULTS, read_kept
 from trainers.sweeps.results import RESULT, TRIALS, Grid, Result, each_once, finished_trials, in_unit
 from trainers.sweeps.table import METHOD, SEED, Row, Table, tabulate
 
-SIMULATION, ANALYSIS, WARMUPS = "simulate", "gradient_analysis", "effective_warmup"  # tasks that are no training
+SIMULATION, ANALYSIS, WARMUPS = "simulate", "gradient_analysis", "effective_warmup"  # not shown as training runs
 
-# What reading and drawing raise for data that are not what a program here wrote.
+# What reading and drawing raise for damaged data.
 DAMAGE = (ArithmeticError, AttributeError, LookupError, TypeError, ValueError)
 
 Records = Sequence[Mapping[str, Any]]
@@ -32,7 +32,7 @@ Records = Sequence[Mapping[str, Any]]
 
 @dataclasses.dataclass(frozen=True)
 class Measured:
-    """A simulation or a gradient analysis: columns over the update t."""
+    """A simulation or a gradient analysis: columns of values at each update t."""
 
     folder: Folder
     series: Series
@@ -40,9 +40,9 @@ class Measured:
 
 @dataclasses.dataclass(frozen=True)
 class Trial:
-    """A run of a sweep, finished or not: where it stands in the table, and its records."""
+    """A run of a sweep, finished or not: its place in the table, and its records."""
 
-    row: Row  # of (name, value)
+    row: Row  # pairs of (name, value)
     method: str
     seed: Any
     status: str
@@ -51,7 +51,7 @@ class Trial:
 
 @dataclasses.dataclass(frozen=True)
 class Sweep:
-    """A sweep, whole or still running; or what is kept of one whose trials are gone."""
+    """A sweep, finished or still running, or the results kept from one whose trials are gone."""
 
     folder: Folder
     objective: Objective
@@ -70,7 +70,7 @@ class Sweep:
 
     @property
     def planned(self) -> int | None:
-        """How many runs there will be; None for a search, which does not know."""
+        """The planned number of runs; None for a search, where it is unknown."""
         return None if self.grid is None else sum(len(seeds) for seeds in self.table().planned.values())
 
     @property
@@ -85,7 +85,7 @@ class Sweep:
 
     @property
     def terms(self) -> Terms:
-        """What its methods are judged by. What is kept has no command: its data and its folder are elsewhere."""
+        """How its methods are judged. Kept results have no command: their data and folder are elsewhere."""
         command = "" if self.kept else sweep_command(self.task, f"{self.folder.name}/config.json")
         return Terms(margin_of(self.task, self.data), self.objective.unit, command)
 
@@ -102,7 +102,7 @@ class Sweep:
 
 @dataclasses.dataclass(frozen=True)
 class Training:
-    """A run of its own."""
+    """A single training run, not part of a sweep."""
 
     folder: Folder
     records: Records
@@ -111,18 +111,18 @@ class Training:
 
 @dataclasses.dataclass(frozen=True)
 class Runs:
-    """All that a page is about."""
+    """Everything that the page shows."""
 
     folders: tuple[Folder, ...] = ()
     simulations: tuple[Measured, ...] = ()
     analyses: tuple[Measured, ...] = ()
     sweeps: tuple[Sweep, ...] = ()
     trainings: tuple[Training, ...] = ()
-    problems: tuple[str, ...] = ()  # files that cannot be read, or do not hold what they should
+    problems: tuple[str, ...] = ()  # files that cannot be read or have unexpected contents
 
 
 def read_runs(roots: Iterable[str]) -> Runs:
-    """Everything at or below some folders. What a run has not written yet, or somebody damaged, is left out."""
+    """Reads everything at or below some folders; whatever is missing or damaged is left out."""
     problems: list[str] = []
     folders = find_folders(roots, problems)
 
@@ -153,17 +153,17 @@ def _unless_damaged(make: Callable[[Folder], Any], folder: Folder, problems: lis
 
 
 def described(error: Exception) -> str:
-    """What is wrong with data that an error was raised for."""
+    """Says what is wrong with the data that raised an error."""
     return f"{error} is missing" if isinstance(error, KeyError) else str(error)
 
 
 def _is_training(folder: Folder) -> bool:
-    """Whatever else has records: also a task of one's own."""
+    """Whether a folder holds a training run, including those of a user's own task."""
     return folder.task not in (SIMULATION, ANALYSIS, WARMUPS) and not folder.task.startswith(SWEEP_OF)
 
 
 def read_columns(folder: pathlib.Path) -> Series:
-    """update_magnitudes.csv; nothing if it is not there, or has no rows."""
+    """Reads update_magnitudes.csv; empty if the file is missing or has no rows."""
     path = folder / "update_magnitudes.csv"
     rows = list(csv.DictReader(read_text(path).splitlines())) if path.exists() else []
     try:
@@ -183,9 +183,9 @@ def read_training(folder: Folder, problems: list[str]) -> Training:
 
 
 def read_sweep(folder: Folder, problems: list[str], curves: bool = True) -> Sweep:
-    """A sweep's finished trials, and the records of those under way unless there are to be no `curves`.
+    """Reads a sweep's finished trials and, with `curves`, the records of all trials.
 
-    Where the trials are gone, results.csv has what is kept of them.
+    If the trials are gone, the results are those kept in results.csv.
     """
     results = each_once(result for trial in finished_trials(folder.path) if (result := _result(trial, problems)))
     kept = not (folder.path / TRIALS).exists() and (folder.path / RESULTS).exists()
@@ -205,7 +205,7 @@ def read_sweep(folder: Folder, problems: list[str], curves: bool = True) -> Swee
 
 
 def _axes(config: Mapping[str, Any]) -> dict[str, list[Any]]:
-    """The further axes of a sweep, as its config has them: flags with their values."""
+    """The additional axes of a sweep, from its config: flags with their values."""
     parted = [text.partition("=") for text in config.get("sweep", [])]
     return {name: [_literal(value) for value in values.split(",")] for name, _, values in parted}
 
@@ -231,7 +231,7 @@ def _result(trial: pathlib.Path, problems: list[str]) -> Result | None:
 
 
 def _trial(path: pathlib.Path, sweep: Folder, results: Iterable[Result], problems: list[str]) -> Trial | None:
-    """Its hyperparameters stand in its result, or, before it has one, in its config."""
+    """Reads a trial; its hyperparameters come from its result or, before it has one, from its config."""
     result = next((each for each in results if each.trial == path.parent.name), None)
     try:
         values = dict(result.values) if result else _planned_values(path, sweep)
@@ -247,6 +247,6 @@ def _trial(path: pathlib.Path, sweep: Folder, results: Iterable[Result], problem
 def _planned_values(path: pathlib.Path, sweep: Folder) -> dict[str, Any]:
     config = read_object(path)["config"]
     fitting = [name for name in sweep.config.get("warmups", []) if method_flags(name).items() <= config.items()]
-    # `radam` fits a run of `radam_nothing` too, which has one flag more.
+    # `radam` also fits a run of `radam_nothing`, which has one more flag.
     method = max(fitting, key=lambda name: len(method_flags(name)), default=config.get(METHOD))
     return {name: config.get(name) for name in (*FIELDS, PERIOD, *_axes(sweep.config))} | {METHOD: method}

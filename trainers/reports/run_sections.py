@@ -1,4 +1,4 @@
-"""The sections of single runs, and of how everything was made."""
+"""The sections of single runs, and the section on how the page was made."""
 
 import datetime
 import json
@@ -13,7 +13,7 @@ from trainers.reports.reading import Runs, Training
 from trainers.reports.tables import plain_table
 from trainers.reports.words import duration, without_places
 
-# What differs between any two runs and says nothing about them.
+# Settings that differ between any two runs and say nothing about them.
 _PLACES = ("output_dir",)
 
 
@@ -39,7 +39,7 @@ def training_section(number: int, run: Training) -> Section:
 
 
 def making_section(runs: Runs) -> Section:
-    """Machines, versions, and a row for each folder: what it is, how it ended, and what of its config is its own."""
+    """Machines, versions, and a row for each folder: its task, its status and the settings that set it apart."""
     seconds = {sweep.folder.path: sweep.seconds for sweep in runs.sweeps}
     rows = [
         [

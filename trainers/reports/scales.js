@@ -19,7 +19,7 @@ const Scales = (() => {
     return Array.from({ length: count }, (_, i) => Number(((first + i) * step).toPrecision(12)));
   }
 
-  // Powers of ten; with 2 and 5 between them where these are few.
+  // Powers of ten, with 2 and 5 in between if they are few.
   function logTicks(low, high, most) {
     const [from, to] = [Math.floor(Math.log10(low) + 1e-9), Math.ceil(Math.log10(high) - 1e-9)];
     const every = Math.ceil((to - from) / most) || 1;
@@ -43,7 +43,7 @@ const Scales = (() => {
     return [axis.zero || axis.tight ? low : low - room, axis.tight ? high : high + room];
   }
 
-  // A scale from values to pixels; an axis may run from a large value to a small one.
+  // A scale from values to pixels; an axis may be reversed.
   function scale(axis, values, from, to, most) {
     const [low, high] = extent(axis, values);
     const place = axis.log ? Math.log : (value) => value;

@@ -42,7 +42,7 @@ def all_sections(runs: Runs) -> list[Section]:
 
 
 def without_damaged(runs: Runs) -> Runs:
-    """The runs whose sections and claims can be made; the others are among the problems."""
+    """Returns the runs whose sections and claims can be made; the others are added to the problems."""
     problems = list(runs.problems)
     kept: dict[str, tuple[Any, ...]] = {}
     for kind, attempt in _ATTEMPTS.items():
@@ -73,7 +73,7 @@ def problems_section(runs: Runs) -> Section:
 
 
 def _last_places(problem: str) -> str:
-    """A problem without where on somebody's disk it is."""
+    """A problem with only the last two parts of its path."""
     path, space, reason = problem.partition(" (")
     return f".../{'/'.join(pathlib.Path(path).parts[-2:])}{space}{without_places(reason)}"
 

@@ -1,5 +1,5 @@
 "use strict";
-// The warmups at one beta_2, and what they take of a run: all numbers are computed here.
+// The warmup factors at one beta_2, and the share of a run that warmup takes; all numbers are computed here.
 const Slider = (() => {
   const HIGHEST = 100_000; // updates, on the logarithmic axis
   const { numberText } = Scales;
@@ -38,7 +38,7 @@ const Slider = (() => {
       ["time constant, updates: 2 / (1 − β₂) and 1 / (1 − β₂)", ...each((name) => periods[name] ?? null)],
       ["first update with ω ≥ 0.5", ...each((_, omega) => Warmups.firstReaching(0.5, omega, beta2))],
       ["first update with ω ≥ 0.95", ...each((_, omega) => Warmups.firstReaching(0.95, omega, beta2))],
-      ["ω of update 5", ...each((_, omega) => omega(5))],
+      ["ω at update 5", ...each((_, omega) => omega(5))],
       ["momentum steps", ...only("radam", Warmups.momentumSteps(beta2))],
       ["ρ∞", ...only("radam", Warmups.rhoInf(beta2))],
     ];
@@ -79,7 +79,7 @@ const Slider = (() => {
     const [slider, number, log, run] = ["beta-slider", "beta-number", "scale-log", "run-updates"].map(find);
     let beta2 = 0.999;
 
-    function tellShare() {
+    function showShare() {
       const total = Number(run.value);
       const valid = Number.isInteger(total) && total >= 1;
       if (valid) run.removeAttribute("aria-invalid");
@@ -97,7 +97,7 @@ const Slider = (() => {
       for (const preset of document.querySelectorAll("[data-beta]")) {
         preset.setAttribute("aria-pressed", String(Number(preset.dataset.beta) === beta2));
       }
-      tellShare();
+      showShare();
     }
 
     function choose(value) {
@@ -127,7 +127,7 @@ const Slider = (() => {
       });
     }
     for (const radio of document.querySelectorAll("input[name=scale]")) radio.addEventListener("change", update);
-    run.addEventListener("input", tellShare);
+    run.addEventListener("input", showShare);
     update();
   }
 

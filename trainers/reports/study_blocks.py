@@ -1,4 +1,4 @@
-"""What the study of docs/dynamic_warmup.md asks of a sweep: where methods fail, how long a warmup must be."""
+"""Blocks for the study in docs/dynamic_warmup.md: where methods fail, and how long a warmup must be."""
 
 from collections.abc import Iterable
 
@@ -14,7 +14,7 @@ from trainers.study.periods import can_judge, period_table
 
 
 def study_blocks(number: int, sweep: Sweep) -> Iterable[Block]:
-    """For a sweep with a dynamic warmup, or with several periods of a tuned one; nothing for any other."""
+    """Blocks for a sweep with a dynamic warmup or with several periods of a tuned one; none for any other."""
     if not has_losses(sweep):
         return
     trained = Trained(sweep)
@@ -34,7 +34,7 @@ def study_blocks(number: int, sweep: Sweep) -> Iterable[Block]:
 
 
 def _in_words(trained: Trained) -> str:
-    """What the picture shows, for those who cannot see it."""
+    """Describes the picture, for readers who cannot see it."""
     failing = [
         f"{style_of(method).label} at learning rate {rate:g} and beta_2 {beta_2:g}: "
         f"{failed} of {trained.count(method, (rate, beta_2))}"

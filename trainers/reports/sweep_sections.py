@@ -22,7 +22,7 @@ KNOWN = {
     "language_modeling": "language modelling",
     "machine_translation": "machine translation",
 }
-# What tells the size of a run, where its config has it, and how to say it.
+# Settings that describe the size of a run, and how to phrase them.
 SIZES = {
     "steps": "{} updates",
     "epochs": "{} epochs",
@@ -43,7 +43,7 @@ PURPOSES = ("comparison of methods", "RAdam's first steps", "with and without wa
 
 
 def purpose(sweep: Sweep) -> str:
-    """What a sweep is for, by the methods that it compares."""
+    """The purpose of a sweep, inferred from the methods that it compares."""
     methods = sweep.table().methods
     if any(method in VARIANTS for method in methods):
         return PURPOSES[1]
@@ -51,7 +51,7 @@ def purpose(sweep: Sweep) -> str:
 
 
 def in_order(sweeps: Iterable[Sweep]) -> list[Sweep]:
-    """By what they are for, then by their tasks: first what the paper has tables of."""
+    """Sorts sweeps by purpose, then by task, with the tasks of the paper's tables first."""
     tasks = list(TABLES)
     return sorted(sweeps, key=lambda sweep: (PURPOSES.index(purpose(sweep)), place(sweep.task, tasks)))
 
@@ -87,10 +87,10 @@ def _cell_by_cell(number: int, lines: list[list[str]], labels: int) -> Shown:
 
 
 def scale(sweep: Sweep) -> str:
-    """How large this is, and how large the paper's experiment was."""
+    """Describes the size of the sweep and that of the paper's experiment."""
     config = sweep.folder.config
     what = ", ".join(str(config[name]) for name in ("dataset", "model") if config.get(name))
-    left_out = "epochs" if config.get("steps") else ""  # which then does not count
+    left_out = "epochs" if config.get("steps") else ""  # steps take precedence
     sizes = ", ".join(SIZES[name].format(config[name]) for name in SIZES if config.get(name) and name != left_out)
     table = sweep.table()
     sides = {"cell": table.rows, "method": table.methods, "seed": table.seeds}
@@ -103,7 +103,7 @@ def scale(sweep: Sweep) -> str:
 
 
 def _unfinished(sweep: Sweep) -> list[Block]:
-    """What is missing, or failed."""
+    """A warning about missing and failed runs."""
     said = []
     planned = sweep.planned
     if planned and len(sweep.results) < planned:

@@ -17,23 +17,23 @@ from trainers.sweeps.formats import value_text
 from trainers.sweeps.summary import cell_lines, summary_csv
 from trainers.sweeps.table import Table
 
-# What a spreadsheet takes for a formula.
+# A spreadsheet treats a text that begins with one of these as a formula.
 _FORMULA = ("=", "+", "-", "@", "\t", "\r")
 HEADINGS = {"learning_rate": "learning rate", "beta_2": "β₂"}
 
 
 @dataclasses.dataclass(frozen=True)
 class Shown:
-    """`rows` are read on the page; `records` are downloaded as `name`.csv, the first with the names of the columns."""
+    """`rows` are shown on the page; `records` are downloaded as `name`.csv, and begin with the column names."""
 
     name: str
     caption: str
     headings: Sequence[str]
     rows: Sequence[Sequence[str]]
     records: Sequence[Sequence[Any]]
-    labels: int = 1  # how many columns at the left name the row
+    labels: int = 1  # number of leading columns that name the row
     paper: bool = False  # the paper's numbers, not measured here
-    folded: bool = False  # shown when asked for, and on paper
+    folded: bool = False  # collapsed on a screen, open in print
 
     def numeric(self, column: int) -> bool:
         """Whether a column holds numbers, which are aligned on the right."""
@@ -49,21 +49,21 @@ def plain_table(
     labels: int = 1,
     folded: bool = False,
 ) -> Shown:
-    """A table whose file has the same columns, with every digit."""
+    """A table whose CSV file has the same columns, at full precision."""
     rows = list(rows)
     shown = [[cell_text(value) for value in row] for row in rows]
     return Shown(name, caption, headings, shown, safe_records([headings, *rows]), labels=labels, folded=folded)
 
 
 def sweep_table(name: str, caption: str, table: Table) -> Shown:
-    """The table of a sweep; its file has a row for each cell."""
+    """The table of a sweep; its CSV file has a row for each cell."""
     headings, *rows = cell_lines(labelled(table))
     records = list(csv.reader(io.StringIO(summary_csv(table))))
     return Shown(name, caption, headings, rows, safe_records(records), labels=len(table.row_names))
 
 
 def paper_table(name: str, table: PaperTable) -> Shown:
-    """One of the paper's, in the same shape."""
+    """One of the paper's tables, in the same layout."""
     unit = f" {table.unit}" if table.unit else ""
     rows = [
         [value_text(rate), value_text(beta_2), *(f"{mean:.1f}{unit} ± {spread:.1f}" for mean, spread in cells)]
@@ -97,7 +97,7 @@ def seed_table(name: str, caption: str, table: Table) -> Shown:
 
 
 def labelled(table: Table) -> Table:
-    """The same table with the names that a reader knows."""
+    """The same table with readable names."""
     return dataclasses.replace(
         table,
         row_names=tuple(HEADINGS.get(name, name) for name in table.row_names),
@@ -108,7 +108,7 @@ def labelled(table: Table) -> Table:
 
 
 def cell_text(value: Any) -> str:
-    """A number with the digits that a reader wants.
+    """The text of a cell, with numbers rounded for reading.
 
     >>> [cell_text(value) for value in (1033.3246, 0.01731244, 4, None, "done")]
     ['1,033', '0.01731', '4', '', 'done']
@@ -128,7 +128,7 @@ def is_number(text: str) -> bool:
 
 
 def safe_records(records: Iterable[Sequence[Any]]) -> list[list[Any]]:
-    """Rows for a CSV file in which no text can pass for a formula, and nothing is not a number.
+    """Rows for a CSV file, in which no text can act as a formula and numbers that are not finite become None.
 
     >>> safe_records([["=1+1", "-0.5", "a", float("nan"), -1.5]])
     [["'=1+1", '-0.5', 'a', None, -1.5]]

@@ -1,4 +1,4 @@
-"""Small words of the page: durations, numbers, paths."""
+"""Formats durations, numbers and paths for the page."""
 
 import re
 from typing import Any
@@ -8,7 +8,7 @@ _PATH = re.compile(r"(?<![\w.:/~])(?:~[\w-]*)?/(?:[^\s'\"<>|:,;()]+/)*([^\s'\"<>
 
 
 def capitalised(text: str) -> str:
-    """Unlike `str.capitalize` it leaves the rest as it is.
+    """Capitalises the first letter and, unlike `str.capitalize`, leaves the rest unchanged.
 
     >>> capitalised("validation BLEU")
     'Validation BLEU'
@@ -30,7 +30,7 @@ def duration(seconds: float | None) -> str:
 
 
 def rounded(value: float) -> str:
-    """The one rounding of the page, as in scales.js: four digits, and no decimals from 1,000 on.
+    """Rounds a number for the page, as in scales.js: four digits, and no decimals from 1,000 on.
 
     >>> [rounded(value) for value in (1033.3246, 25000, 0.01731244, 4, 0.5, 1.25e-5)]
     ['1,033', '25,000', '0.01731', '4', '0.5', '1.25e-5']
@@ -57,7 +57,7 @@ def per_cent(share: float, places: int = 0) -> str:
 
 
 def without_places(value: Any) -> Any:
-    """A text without the folders of somebody's disk: only the last name of every path is kept.
+    """A text without local folders: only the last part of every path is kept.
 
     >>> without_places("/home/me/wikitext-2"), without_places("digits"), without_places("2 / (1 - beta_2)")
     ('.../wikitext-2', 'digits', '2 / (1 - beta_2)')

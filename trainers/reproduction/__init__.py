@@ -1,1 +1,1 @@
-"""All experiments of the paper, one after the other, at the size of a laptop."""
+"""All experiments of the paper, one after the other, at a size that a laptop can run."""

@@ -7,7 +7,7 @@ from trainers.engine.flags import Flags, option
 
 @dataclasses.dataclass(frozen=True)
 class KeepConfig(Flags):
-    """What to keep, and where."""
+    """Which results to keep, and where."""
 
     subject = "Results"
 

@@ -1,6 +1,6 @@
-"""Keeps the small files behind every verdict: the numbers of all runs and their configuration, nothing else.
+"""Keeps the small files behind every verdict: only the numbers of all runs and their configuration.
 
-What is kept has the names and the formats of the folder it comes from, so that whatever reads that folder reads this.
+Kept files have the names and formats of the original folder, so that the same code reads both.
 """
 
 import dataclasses
@@ -23,12 +23,12 @@ from trainers.sweeps.summary import summary_markdown
 from trainers.tasks import CONFIGS
 
 MEASUREMENTS, SUMMARY = "gradient_analysis.csv", "summary.md"
-LARGEST = 500_000  # bytes of a file: these are for a repository
-PATH = re.compile(r"(?<![\w./])[~/](?:[\w.@%+-]*/)*([\w.@%+-]+)")  # one that begins at the root or at home
+LARGEST = 500_000  # bytes per file: they go into a repository
+PATH = re.compile(r"(?<![\w./])[~/](?:[\w.@%+-]*/)*([\w.@%+-]+)")  # an absolute path, or one below a home folder
 
 
 def keep(config: KeepConfig) -> str:
-    """Adds runs to what is kept, and says what there is then."""
+    """Adds runs to the kept results, and returns a message that lists them."""
     output = pathlib.Path(config.output)
     require(not output.exists() or output.is_dir(), "--output must be a folder", config.output)
     said = []
@@ -37,17 +37,17 @@ def keep(config: KeepConfig) -> str:
         if files:
             _write(output / folder.name, files)
             said.append(f"kept: {output / folder.name}{_count(files)}")
-    require(said, "RUNS must have finished runs of a sweep, or a gradient analysis, among them", " ".join(config.runs))
+    require(said, "RUNS must include finished runs of a sweep, or a gradient analysis", " ".join(config.runs))
     return "\n".join(said)
 
 
 def _files(folder: Folder, place: pathlib.Path) -> dict[str, str]:
-    """What is kept of a run, by the names of the files; nothing of one that takes seconds to repeat."""
+    """The files to keep of a run, by name; none for a run that takes seconds to repeat."""
     document = read_object(folder.path / CONFIG)
     if folder.task.startswith(SWEEP_OF):
         return _sweep_files(folder, document, place)
     if folder.task == ANALYSIS and folder.finished:
-        return _described(folder, document) | {MEASUREMENTS: (folder.path / MEASUREMENTS).read_text()}
+        return _config_and_status(folder, document) | {MEASUREMENTS: (folder.path / MEASUREMENTS).read_text()}
     return {}
 
 
@@ -60,15 +60,15 @@ def _sweep_files(folder: Folder, document: Mapping[str, Any], place: pathlib.Pat
     metric, before = sweep.objective.metric, []
     if (place / CONFIG).exists():
         kept = read_object(place / CONFIG)
-        rule = "RUNS must be of the configuration that is kept under the same name"
+        rule = "RUNS must have the configuration of the results that are kept under the same name"
         check_same(_identity(document), _identity(kept), rule, place)
         before = read_kept(place)
-        document = {**document, "config": _grown(kept["config"], document["config"])}
+        document = {**document, "config": _merged_config(kept["config"], document["config"])}
         sweep = read_sweep(dataclasses.replace(folder, config=document["config"]), problems, curves=False)
-    results = _together(before, sweep.results, place)
+    results = _merged_results(before, sweep.results, place)
     clean = [dataclasses.replace(result, error=without_places(result.error)) for result in results]
     return {
-        **_described(folder, document),
+        **_config_and_status(folder, document),
         RESULTS: results_csv(clean, metric, sweep.grid),
         ENVIRONMENTS: environments_json(clean),
         SUMMARY: kept_summary(dataclasses.replace(sweep, results=tuple(clean), kept=True)),
@@ -76,24 +76,24 @@ def _sweep_files(folder: Folder, document: Mapping[str, Any], place: pathlib.Pat
 
 
 def kept_summary(sweep: Sweep) -> str:
-    """Tables and verdicts of what is kept, to read: they follow from the other files."""
+    """Tables and verdicts for reading, which follow from the other kept files."""
     return summary_markdown(sweep.table(), f"{sweep.task}, {sweep.subject}", sweep.results, sweep.terms)
 
 
-def _described(folder: Folder, document: Mapping[str, Any]) -> dict[str, str]:
+def _config_and_status(folder: Folder, document: Mapping[str, Any]) -> dict[str, str]:
     clean = _cleaned({name: value for name, value in document.items() if name != "data"})
     return {CONFIG: json.dumps(clean, indent=2) + "\n", STATUS: without_places(folder.status) + "\n"}
 
 
 def _identity(document: Mapping[str, Any]) -> dict[str, Any]:
     task = str(document["task"]).removeprefix(SWEEP_OF)
-    if task not in CONFIGS:  # one of somebody's own
+    if task not in CONFIGS:  # a user's own task
         return {"task": task}
     return sweep_identity(document["task"], stored_config(sweep_config_class(task), document["config"]))
 
 
-def _together(kept: Sequence[Result], results: Sequence[Result], place: pathlib.Path) -> tuple[Result, ...]:
-    """All runs, each once. What is kept stays, unless it failed."""
+def _merged_results(kept: Sequence[Result], results: Sequence[Result], place: pathlib.Path) -> tuple[Result, ...]:
+    """All runs, each once. A kept result stays, unless it failed."""
     found = {result.name: result for result in kept}
     for result in results:
         known = found.get(result.name)
@@ -106,8 +106,8 @@ def _together(kept: Sequence[Result], results: Sequence[Result], place: pathlib.
     return tuple(found.values())
 
 
-def _grown(kept: Mapping[str, Any], config: Mapping[str, Any]) -> dict[str, Any]:
-    """A config that asks for the runs of both."""
+def _merged_config(kept: Mapping[str, Any], config: Mapping[str, Any]) -> dict[str, Any]:
+    """A config with the runs of both."""
     lists = {}
     for name in (name for name in LISTS if name in kept or name in config):
         values = list(dict.fromkeys([*kept.get(name, ()), *config.get(name, ())]))
@@ -116,7 +116,7 @@ def _grown(kept: Mapping[str, Any], config: Mapping[str, Any]) -> dict[str, Any]
 
 
 def _cleaned(value: Any) -> Any:
-    """A value of JSON without the places of anybody's machine."""
+    """A JSON value without local paths."""
     if isinstance(value, dict):
         return {name: _cleaned(each) for name, each in value.items()}
     if isinstance(value, list):
@@ -125,7 +125,7 @@ def _cleaned(value: Any) -> Any:
 
 
 def _last_names(path: str) -> str:
-    """The last name of a folder's path; of a file's, the folder's too, which tells what the data are.
+    """The last part of a path; for a file, also its folder, which says what the data are.
 
     >>> _last_names("/home/me/mnist"), _last_names("/home/me/multi30k/train.en.gz")
     ('.../mnist', '.../multi30k/train.en.gz')
@@ -135,7 +135,7 @@ def _last_names(path: str) -> str:
 
 
 def without_places(text: str) -> str:
-    """A message without paths and the name of this machine.
+    """A message without local folders and the name of this machine.
 
     >>> without_places("OSError: no space left on /home/me/runs/a.npz (1/2 written)")
     'OSError: no space left on .../a.npz (1/2 written)'

@@ -1,4 +1,4 @@
-"""What a reproduction will take, said before it begins."""
+"""The expected time of a reproduction, shown before it begins."""
 
 from collections.abc import Mapping, Sequence
 
@@ -10,9 +10,9 @@ def outlook(steps: Sequence[Step], shares: Mapping[str, float], without_data: Se
     """A line for each step, with its time on two cores and how much of it is done; then the sum.
 
     Args:
-        steps: Those that are to run.
-        shares: How much of each is done already, 0 to 1, by its name.
-        without_data: Those that cannot run, because `--data` does not have what they need.
+        steps: The steps that will run.
+        shares: The share of each step that is already done, 0 to 1, by its name.
+        without_data: The steps that cannot run, because `--data` lacks their data.
     """
     lines = [_line(step, shares.get(step.name, 0.0)) for step in steps]
     total = sum(step.seconds for step in steps)

@@ -1,4 +1,4 @@
-"""The two reproductions: every experiment of the paper in minutes, and the same with enough runs to decide."""
+"""The two reproductions: every experiment of the paper in minutes, and with enough runs for a verdict."""
 
 from typing import NamedTuple
 
@@ -17,7 +17,7 @@ MULTI30K = {
 
 
 class Plans(NamedTuple):
-    """Steps in the order in which they run. A step of both has the same folder, to which the full one adds runs."""
+    """Steps in the order in which they run. A step in both plans has one folder, to which the full plan adds runs."""
 
     quick: tuple[Step, ...]
     full: tuple[Step, ...]
@@ -34,7 +34,7 @@ class Plans(NamedTuple):
 def analysis_step(
     name: str, title: str, seconds: float, arguments: tuple[str, ...], data: dict[str, str] | None = None
 ) -> Step:
-    """The paper's figure 1."""
+    """A gradient analysis: the paper's figure 1."""
     return Step(
         name,
         title,
@@ -82,7 +82,7 @@ QUICK = (
     sweep_step("translation", "a Transformer translator", TRANSLATION, 287, "translation"),
     sweep_step("first_steps", "RAdam with other first steps", IMAGES, 33, "first_steps"),
 )
-# In the order of what a minute decides.
+# The steps that decide most per minute come first.
 FULL = (
     *COMPUTED,
     sweep_step("first_steps", "RAdam with other first steps", IMAGES, 345, "full/first_steps"),

@@ -1,4 +1,4 @@
-"""Says which step is running and how long is left."""
+"""Shows which step is running and how much time is left."""
 
 import time
 from collections.abc import Mapping, Sequence
@@ -8,12 +8,12 @@ from tqdm import tqdm
 
 from trainers.reproduction.steps import Step
 
-LAYOUT = "about {left} left |{bar:10}| {place}"  # what is cut off on a narrow terminal is the end
-TRUSTED = 60  # seconds: until about that much is done, the pace is rather taken to be the known one
+LAYOUT = "about {left} left |{bar:10}| {place}"  # a narrow terminal cuts off the end
+TRUSTED = 60  # seconds of work until the measured pace counts as much as the planned one
 
 
 class _Bar(tqdm):
-    """A bar whose layout has two more fields."""
+    """A progress bar with two more fields in its layout."""
 
     left, place = "", ""
 
@@ -23,12 +23,12 @@ class _Bar(tqdm):
 
 
 class Progress:
-    """A progress bar on a terminal; one line per step elsewhere. It counts the known seconds of the steps.
+    """A progress bar on a terminal; one line per step elsewhere. Progress is in planned seconds.
 
     Args:
-        steps: All of them.
-        shares: How much of each is done already, 0 to 1, by its name.
-        terminal: Whether there is one; found out by default.
+        steps: All steps.
+        shares: The share of each step that is already done, 0 to 1, by its name.
+        terminal: Whether there is a terminal; detected by default.
     """
 
     def __init__(self, steps: Sequence[Step], shares: Mapping[str, float], terminal: bool | None = None) -> None:
@@ -47,7 +47,7 @@ class Progress:
         self._bar.close()
 
     def show(self, step: Step, done: tuple[int, int, str] | None) -> None:
-        """The step that is running, and how far it is."""
+        """Shows the running step and its progress."""
         if done:
             self._shares[step.name] = done[0] / done[1]
         known = self._known()
@@ -68,7 +68,7 @@ class Progress:
         self._say(f"{self._place(step)}: {failed or f'done in {time.monotonic() - self._began:.0f} s'}")
 
     def _known(self) -> float:
-        """How much is done, in seconds of the plan."""
+        """The work done, in planned seconds."""
         return sum(step.seconds * self._shares[step.name] for step in self.steps)
 
     def _place(self, step: Step) -> str:

@@ -1,4 +1,4 @@
-"""What a step of a reproduction is: a program of this project with a config, in a folder of its own."""
+"""A step of a reproduction: one of this project's programs with a config and a folder."""
 
 import dataclasses
 import functools
@@ -15,8 +15,8 @@ from trainers.sweeps.kept import known_results
 from trainers.sweeps.results import AGAIN, finished_trials
 from trainers.sweeps.space import SweepSettings, grid, sweep_config_class
 
-CONFIGS = "configs"  # in the folder that the program is started in: a checkout
-CACHE = "cache"  # in the folder of the reproduction: the data themselves may be read-only
+CONFIGS = "configs"  # relative to the working directory, a checkout
+CACHE = "cache"  # in the folder of the reproduction, because the data may be read-only
 WORKERS_AT_MOST = 4  # each needs about a gigabyte
 
 NO_DATA: Mapping[str, str] = {}
@@ -27,15 +27,15 @@ class Step:
     """One experiment.
 
     Args:
-        name: Its name in `--only`, and that of its folder.
-        title: What it is, in a few words.
-        task: What its config.json says that it is.
-        config_class: Its flags,
-        arguments: and what is given for them.
-        work: Runs it; what has been done before is not done again.
-        seconds: About how long it takes on two cores: only the time that is left is told by it.
-        done: How much of it is done, as two numbers and what they count. Called while it runs.
-        folder: Its folder, where that has another name: that of a sweep which the step adds runs to.
+        name: The name of the step in `--only`, and of its folder.
+        title: A description in a few words.
+        task: The task in its config.json.
+        config_class: The class of its flags.
+        arguments: The flags on its command line.
+        work: Runs the step, without repeating what is already done.
+        seconds: Approximate time on two cores, used only to estimate the time left.
+        done: Returns how much is done, as (done, total, unit). Called while the step runs.
+        folder: Its folder, if not `name`: that of the sweep that the step adds runs to.
         data: Flags whose values are files or folders below `--data`.
     """
 
@@ -67,7 +67,7 @@ class Step:
         return parse_arguments(self.config_class, [*self.arguments, *more])
 
     def missing_data(self, data: str | None) -> list[str]:
-        """What it needs and `--data` does not have."""
+        """The files and folders that it needs and `--data` lacks."""
         return [place for place in self.data.values() if data is None or not pathlib.Path(data, place).exists()]
 
 
@@ -80,7 +80,7 @@ def sweep_step(
 ) -> Step:
     """A sweep of a task with the flags of a config below configs/reproduce.
 
-    With a `folder`, it is the sweep there and adds the runs of a tuned warmup: these alone are its own.
+    With a `folder`, it adds the runs of a tuned warmup to the sweep there, and counts only these.
     """
     return Step(
         name,
@@ -97,12 +97,12 @@ def sweep_step(
 
 
 def trials_done(config: Any) -> tuple[int, int, str]:
-    """How many runs of a sweep have ended, of those that a config asks for; its folder may have others."""
+    """How many of the runs that a config asks for have ended; the folder may contain others."""
     return _ended(config, _cell_names(config))
 
 
 def tuned_trials_done(config: Any) -> tuple[int, int, str]:
-    """The same of the runs with a tuned warmup."""
+    """The same for runs with a tuned warmup."""
     return _ended(config, _cell_names(config, tuned=True))
 
 
@@ -122,7 +122,7 @@ def _cell_names(config: Any, tuned: bool = False) -> frozenset[str]:
 
 
 def updates_done(config: Any) -> tuple[int, int, str] | None:
-    """The updates of one training run, by its last whole record."""
+    """The updates of a training run so far, from its last complete record."""
     try:
         lines = (pathlib.Path(config.output_dir) / "metrics.jsonl").read_text().split("\n")
         return json.loads(lines[-2])["updates"], config.steps, "updates"
