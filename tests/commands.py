@@ -1,4 +1,4 @@
-"""Runs the `sh` blocks of a page, in a folder of its own and with `tests/shim.py` in the place of every program."""
+"""Runs the `sh` blocks of a page in a scratch folder, with `tests/shim.py` in place of every program."""
 
 import itertools
 import json
@@ -20,7 +20,7 @@ SECONDS = 300  # for one block, or for those that belong together
 
 
 def recorded(block, folder):
-    """What a block would start: a list of a name and its arguments each, in order, all turns of its loops included."""
+    """The commands that a block would start, in order, including all iterations of its loops."""
     record = folder / "record"
     record.touch()
     subprocess.run(
@@ -36,7 +36,7 @@ def recorded(block, folder):
 
 
 def run_page(text, folder, data=None):
-    """Runs every block, one after the other; `data` is the folder that stands for /data."""
+    """Runs every block, one after the other; `data` is the folder that replaces /data."""
     write_files(text, folder)
     (folder / "configs").symlink_to(ROOT / "configs")
     text = on_this_machine(text, folder, data)
@@ -45,14 +45,14 @@ def run_page(text, folder, data=None):
 
 
 def _belongs_together(numbered):
-    """Blocks that give roles are those of several machines, which wait for each other; all others stand alone."""
+    """Blocks that assign roles are for several machines, which wait for each other; all others run alone."""
     number, block = numbered
     role = ROLE.match(block)
     return role[1] if role else number
 
 
 def on_this_machine(text, folder, data):
-    """A page's commands with folders and addresses of this machine, and with the first turn of every loop alone."""
+    """A page's commands with folders and addresses of this machine, and only the first iteration of every loop."""
     ports = {}
     text = re.sub(r"(?<![\w/])/data/", f"{data}/", text)
     text = re.sub(r"(?<![\w/])/shared/", f"{folder}/shared/", text)
@@ -103,7 +103,7 @@ def _wait(shells):
     deadline = time.monotonic() + SECONDS
     while any(shell.poll() is None for shell in shells) and time.monotonic() < deadline:
         if any(shell.poll() for shell in shells):
-            time.sleep(1)  # the others may have a reason of their own to tell
+            time.sleep(1)  # the others may have errors to report, too
             return
         time.sleep(0.05)
 
@@ -115,7 +115,7 @@ def _read(file):
 
 
 def environment(folder, **others):
-    """A PATH with the shim alone: a command that it does not know is not found, and fails."""
+    """An environment with only the shim on the PATH: a command that it does not know fails."""
     path = folder / "bin"
     if not path.exists():
         path.mkdir()

@@ -18,5 +18,5 @@ if BACKEND == "tensorflow":
 
 @pytest.fixture(autouse=True)
 def _same_seed():
-    """The random state of one test does not reach the next."""
+    """Keeps the random state of one test from reaching the next."""
     keras.utils.set_random_seed(0)

@@ -1,4 +1,4 @@
-"""README and docs as the tests read them: blocks of code, files that they hold, headings and links."""
+"""Reads README and docs for the tests: blocks of code, files in them, headings and links."""
 
 import pathlib
 import re
@@ -14,7 +14,7 @@ def blocks(language, text):
 
 
 def prose(text):
-    """A page without its blocks."""
+    """A page without its blocks of code."""
     return FENCE.sub("", text)
 
 
@@ -26,7 +26,7 @@ def write_files(text, folder):
 
 
 def anchors(text):
-    """What a link to a heading has behind its `#`."""
+    """The anchors of the headings, which links have behind their `#`."""
     headings = re.findall(r"^#+ (.+)$", prose(text), flags=re.MULTILINE)
     return {re.sub(r"[^\w -]", "", heading).lower().replace(" ", "-") for heading in headings}
 

@@ -1,10 +1,10 @@
-"""Stands for `python`, `make` and `pip` in the commands of README and docs, first and alone on their PATH.
+"""Replaces `python`, `make` and `pip` in the commands of README and docs, as the only programs on their PATH.
 
-python FLAGS   the same program with a table's flags behind its own, so that it takes seconds; absl takes the last value
-make TARGET    `make -n`: running the tests inside a test would never end
-pip install    a look whether setup.py has what is to be installed; tests/wheel/try installs it
+python FLAGS   runs the program with more flags, so that it takes seconds; absl takes the last value of a flag
+make TARGET    runs `make -n`: running the tests inside a test would never end
+pip install    checks that setup.py has what is to be installed; tests/wheel/try installs it
 
-With SHIM_RECORD in the environment it only writes down what it was called with.
+With SHIM_RECORD in the environment, it only records the command.
 """
 
 import ast
@@ -19,7 +19,7 @@ ROOT = pathlib.Path(__file__).parents[1]
 STEPS = ("--steps=2", "--noprogress")
 GRID = (*STEPS, "--learning_rates=1e-3", "--beta_2s=0.99", "--seeds=1,2")
 TRANSLATION = ("--pairs=200", "--vocabulary_size=330", "--max_tokens=512", "--beam=1", "--extra_length=1")
-SMALLER = {  # a program that is not here cannot be on a page
+SMALLER = {  # must have a row for every program on a page
     "sweep_wine.py": GRID,
     "trainers.effective_warmup": (),
     "trainers.evidence": (),
@@ -83,7 +83,7 @@ def main(name, arguments):
             file.write(json.dumps([name, *arguments]) + "\n")
         return 0
     command = COMMANDS[name](arguments)
-    # What is started must find the programs of the machine again: git, for one.
+    # The program must find the machine's own programs again, such as git.
     return subprocess.run(command, env={**os.environ, "PATH": os.environ["SHIM_PATH"]}, check=False).returncode
 
 

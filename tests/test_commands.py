@@ -1,13 +1,13 @@
-"""Every `sh` block of README and docs is really run: its own text, as real processes, in the order of the page.
+"""Runs every `sh` block of README and docs, as written and as real processes, in the order of the page.
 
-What differs from a reader's screen is in two places. `tests/shim.py` stands for `python`, `make` and `pip`: programs
-get a few flags more, so that they take seconds, and `make` is asked whether it knows the target (`make -n`: `make
-test` inside a test would never end; `.ci/run` runs the targets). `tests/commands.py` puts small files for the data
-below /data, a scratch folder for /shared, loopback for the hosts, and the first turn for a loop
-(`tests/test_readme.py` checks the flags of all turns). Commands of several machines run at the same time and talk to
-each other. A command or a program that the shim does not know fails.
+Two modules adapt the commands. `tests/shim.py` replaces `python`, `make` and `pip`: programs get a few more flags, so
+that they take seconds, and `make` only checks that the target exists (`make -n`: `make test` inside a test would never
+end; `.ci/run` runs the targets). `tests/commands.py` uses small files instead of the data below /data, a scratch folder
+instead of /shared, loopback instead of the hosts, and only the first iteration of a loop (`tests/test_readme.py` checks
+the flags of all iterations). Commands for several machines run at the same time and talk to each other. A command or a
+program that the shim does not know fails.
 
-Commands inside a sentence or a table are not run: that their programs, flags and targets exist is tested.
+Commands inside a sentence or a table are not run, but tests check that their programs, flags and targets exist.
 """
 
 import pytest

@@ -24,7 +24,7 @@ HERE = [name for name, (backend, _) in EXAMPLES.items() if backend == BACKEND]
 
 
 def output_of(name, folder):
-    """Runs an example elsewhere: it must need no file of the checkout, and leave none behind."""
+    """Runs an example in another folder: it must not need files of the checkout, or leave files behind."""
     # Two threads on two busy cores wait for each other longer than they compute.
     environment = {**os.environ, "PYTHONPATH": str(ROOT), "TF_CPP_MIN_LOG_LEVEL": "3", "OMP_NUM_THREADS": "1"}
     command = [sys.executable, "-W", "error::UserWarning", str(ROOT / f"examples/{name}.py")]

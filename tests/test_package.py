@@ -1,4 +1,4 @@
-"""What the project says of itself: setup.py, CITATION.cff, LICENSE, README and the files for contributors agree."""
+"""The project's metadata: setup.py, CITATION.cff, LICENSE, README and the files for contributors agree."""
 
 import email
 import hashlib
@@ -21,7 +21,7 @@ CITATION = yaml.safe_load((ROOT / "CITATION.cff").read_text())
 
 @pytest.fixture(scope="module")
 def egg(tmp_path_factory):
-    """What setuptools makes of setup.py."""
+    """The metadata that setuptools makes from setup.py."""
     folder = tmp_path_factory.mktemp("egg")
     command = [sys.executable, "setup.py", "-q", "egg_info", "--egg-base", str(folder)]
     subprocess.run(command, cwd=ROOT, check=True, capture_output=True, timeout=60)
@@ -30,7 +30,7 @@ def egg(tmp_path_factory):
 
 @pytest.fixture(scope="module")
 def metadata(egg):
-    """What a package index reads."""
+    """The metadata that a package index reads."""
     return email.message_from_string((egg / "PKG-INFO").read_text())
 
 
@@ -68,7 +68,7 @@ def test_nothing_of_the_long_description_leads_nowhere(description):
     assert any("arxiv.org" in target for target in targets)
     headings = "#user-content-"  # what the index adds to every heading
     assert [target for target in targets if not target.startswith(("https://", headings))] == []
-    assert "](" not in description  # what a link that is not stripped whole would leave
+    assert "](" not in description  # would be left by a link that is stripped only in part
 
 
 def test_the_long_description_has_all_sections_tables_and_programs_of_the_readme(description):

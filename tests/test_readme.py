@@ -1,4 +1,4 @@
-"""What README and docs say is so: Python blocks run, values are true, links, programs, flags and targets exist.
+"""README and docs are correct: Python blocks run, values are right, links, programs, flags and targets exist.
 
 `tests/test_commands.py` runs the commands themselves.
 """
@@ -31,7 +31,7 @@ once = pytest.mark.skipif(BACKEND != "tensorflow", reason="runs once")
 
 
 def run_blocks(text, name):
-    """Runs the blocks of a page one after the other, as a reader would; a comment that tells a value must be right."""
+    """Runs the blocks of a page one after the other, as a reader would; a comment that gives a value must be right."""
     namespace = {}
     for block in blocks("python", text):
         for statement in ast.parse(block).body:
@@ -46,7 +46,7 @@ def run_blocks(text, name):
 
 @contextlib.contextmanager
 def forgetting_modules_of(folder):
-    """Modules that are imported from a scratch folder are gone afterwards."""
+    """Forgets the modules that were imported from a scratch folder."""
     yield
     for name, module in list(sys.modules.items()):
         if folder != ROOT and folder in pathlib.Path(getattr(module, "__file__", None) or "/").parents:
@@ -54,7 +54,7 @@ def forgetting_modules_of(folder):
 
 
 def compare(values, told, source):
-    """All digits that are told are right."""
+    """Checks every digit that a comment gives."""
     values = values if isinstance(values, tuple) else (values,)
     for value, text in zip(values, told.split(", "), strict=True):
         last_digit = 10.0 ** (
@@ -195,12 +195,12 @@ def test_a_command_that_its_program_does_not_take_fails(command, message, tmp_pa
 
 
 def check_commands(block, folder):
-    """Reads the flags of every program that a block starts, all turns of its loops included, as the program does."""
+    """Parses the flags of every program that a block starts, in all iterations of its loops, as the program does."""
     from trainers.engine.flags import parse_arguments
 
     for command, *arguments in recorded(block, folder):
         if command == "python":
-            # The run that `--config` repeats is made by the commands before, which nobody has run here.
+            # The run that `--config` repeats comes from earlier commands, which are not run here.
             flags = [argument for argument in arguments if not re.match("--config=runs/", argument)]
             parse_arguments(config_class_of(flags, folder), flags[2 if flags[0] == "-m" else 1 :])
 
@@ -214,13 +214,13 @@ def config_class_of(arguments, folder):
         importlib.util.find_spec(arguments[1]).origin if arguments[0] == "-m" else folder / arguments[0]
     )
     path = path.with_name("__main__.py") if path.name == "__init__.py" else path
-    # A main that does its work in another way would do it here.
+    # Any other main would do its work here.
     assert re.search(r"\brun_(program|task)\(", path.read_text()), f"{path} must start by `run_program`"
     found = []
     with pytest.MonkeyPatch.context() as patch, forgetting_modules_of(folder):
         patch.setattr(program, "run_program", lambda config_class, *_: found.append(config_class))
         patch.setattr(sys, "argv", arguments)
-        patch.setenv("KERAS_BACKEND", BACKEND)  # set back afterwards: a main may choose another
+        patch.setenv("KERAS_BACKEND", BACKEND)  # reset afterwards: a main may choose another
         patch.setattr(sys, "path", [str(folder), *sys.path])
         tasks = dict(CONFIGS)
         runpy.run_path(str(path), run_name="__main__")
@@ -232,7 +232,7 @@ def config_class_of(arguments, folder):
 
 @functools.cache
 def all_flags():
-    """The flags of all programs, those of a sweep for every task."""
+    """The flags of all programs, including those of a sweep for every task."""
     from trainers.tasks import CONFIGS
 
     mains = [

@@ -1,4 +1,4 @@
-"""Headless Chromium, without a network, for the tests of the page: how it is started, looked at and used."""
+"""Headless Chromium without a network, for the tests of the page: starts, inspects and operates it."""
 
 import csv
 import re
@@ -33,7 +33,7 @@ ROWS = ("period", "constant", "half", "nearly", "fifth", "momentum", "rho_inf")
 
 
 def write_page(runs):
-    """A page of one of everything."""
+    """Writes a page with one run of each kind."""
     reports.write_simulation(runs / "all/simulation")
     reports.write_analysis(runs / "all/analysis")
     reports.write_sweep(runs / "all/sweep", reports.same)
@@ -43,7 +43,7 @@ def write_page(runs):
 
 
 def start(profile, downloads):
-    """The browser; what it downloads is in `downloads`."""
+    """Starts the browser; its downloads go to `downloads`."""
     options = webdriver.ChromeOptions()
     options.binary_location = BROWSER
     for flag in (*FLAGS, f"--user-data-dir={profile}"):
@@ -56,7 +56,7 @@ def start(profile, downloads):
 
 
 def open_page(browser, page):
-    """The page, new, on a light desktop screen."""
+    """Loads the page afresh, on a light desktop screen."""
     browser.get("about:blank")
     look(browser)
     browser.get_log("browser")
@@ -86,7 +86,7 @@ def wait(browser, condition):
 
 
 def set_input(browser, name, value):
-    """As if a user had moved or typed it."""
+    """Sets an input as if a user had moved or typed it."""
     script = (
         "const e = document.getElementById(arguments[0]); e.value = arguments[1]; e.dispatchEvent(new Event('input'))"
     )
@@ -102,7 +102,7 @@ def curves(browser, selector="#factor-chart"):
 
 
 def factor_table(browser):
-    """The numbers below the slider, with every digit: a row name to a method to a value."""
+    """The numbers below the slider at full precision, by row and method."""
     script = """
         const rows = [...document.querySelectorAll('#factor-table tbody tr')];
         return rows.map(row => [...row.cells].slice(1).map(cell => cell.dataset.value))"""
@@ -126,7 +126,7 @@ def download(browser, name):
 
 
 def colours(browser, selector, what="color"):
-    """What the browser makes of all rules, for every element that there is."""
+    """The computed colours of all elements that match."""
     script = "return [...document.querySelectorAll(arguments[0])].map(e => getComputedStyle(e)[arguments[1]])"
     found = [re.findall(r"\d+", colour)[:3] for colour in run(browser, script, selector, what)]
     assert found

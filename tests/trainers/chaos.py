@@ -1,4 +1,4 @@
-"""Disturbs a sweep by a chief and three workers at random moments, by real signals to real processes and a full disk.
+"""Disturbs a sweep with a chief and three workers at random moments: real signals to real processes, and a full disk.
 
 `python -m tests.trainers.chaos FOLDER SEED` prints as JSON what it did. TensorFlow is imported once, and every chief
 and worker is a fork: a start then takes a second. The undisturbed sweep is in FOLDER/calm, the other in
@@ -77,7 +77,7 @@ class Cast:
         self.alive, self.done, self.codes = {}, False, []
 
     def start(self):
-        """Starts whoever is not there."""
+        """Starts every process that is not running."""
         for name in (CHIEF, *WORKERS):
             if name not in self.alive:
                 role = {"KERASTUNER_TUNER_ID": name, "KERASTUNER_ORACLE_IP": "127.0.0.1"}
@@ -85,7 +85,7 @@ class Cast:
                 self.alive[name] = fork(self.logs / f"{name}.log", settings(self.folder, self.seeds), **role)
 
     def collect(self):
-        """Notes who has ended."""
+        """Records which processes have ended."""
         for name, process in list(self.alive.items()):
             ended, code = os.waitpid(process, os.WNOHANG)
             if ended:
@@ -133,7 +133,7 @@ def happen(event, cast, disk, generator):
 
 
 def disturb(cast, disk, generator, fillable):
-    """Lets every event happen once, each after a while, and waits for the end."""
+    """Triggers every event once, after random pauses, and waits for the end."""
     events = [event for event in EVENTS if fillable or event != "fill"]
     generator.shuffle(events)
     happened, deadline = [], time.monotonic() + LIMIT

@@ -13,12 +13,12 @@ def _float32_again():
     keras.config.set_dtype_policy("float32")
 
 
-# The browser is imported where a test asks for it: few do.
+# The browser is imported only where it is used: few tests need it.
 
 
 @pytest.fixture(scope="session")
 def page(tmp_path_factory):
-    """The file of the page, made from one of everything."""
+    """The file of the page, with one run of each kind."""
     from tests.trainers.browser import write_page
 
     return write_page(tmp_path_factory.mktemp("page"))
@@ -35,7 +35,7 @@ def browser(tmp_path_factory):
 
 @pytest.fixture
 def opened(browser, page):
-    """The page, new, on a light desktop screen."""
+    """The page, loaded afresh on a light desktop screen."""
     from tests.trainers.browser import open_page
 
     return open_page(browser, page)

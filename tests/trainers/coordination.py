@@ -1,4 +1,4 @@
-"""A chief with two runs to hand out, for the tests of who runs which."""
+"""A chief with two runs to hand out, for the tests of which worker runs what."""
 
 import threading
 
@@ -23,7 +23,7 @@ def finish(chief, job, **options):
 
 
 def in_thread(function, *arguments):
-    """Its thread, and a list that gets the error it ends with."""
+    """Runs a function in a thread; returns the thread and a list that receives its error."""
     errors = []
 
     def run():

@@ -1,4 +1,4 @@
-"""Programs that start in a hundredth of a second: forks of a process that has imported everything and begun nothing.
+"""Programs that start in a hundredth of a second: forks of a process that has imported everything and started nothing.
 
 `python -m tests.trainers.forks` is that process. The process of the tests itself cannot fork: TensorFlow and JAX have
 threads there, whose locks a fork would inherit.
@@ -16,7 +16,7 @@ import time
 import traceback
 import warnings
 
-SECONDS = 60  # after which a program hangs
+SECONDS = 60  # after which a program counts as hanging
 HUNG = -1000
 
 
@@ -34,7 +34,7 @@ class Launcher:
         )
 
     def run(self, module, arguments, log, environment=()):
-        """`python -m module arguments`, with both outputs in the file `log`: exit code and lines."""
+        """Runs `python -m module arguments` with both outputs in the file `log`; returns exit code and lines."""
         request = {"module": module, "arguments": arguments, "log": str(log), "environment": dict(environment)}
         print(json.dumps(request), file=self._server.stdin, flush=True)
         code = int(self._server.stdout.readline())
@@ -67,7 +67,7 @@ def _run(request):
 
 
 def exit_code(process, seconds):
-    """Waits for a child; its exit code, or minus the signal that ended it. None for one that took too long: killed."""
+    """Waits for a child; returns its exit code, or minus the signal that ended it. Kills a slow one: None."""
     deadline = time.monotonic() + seconds
     while time.monotonic() < deadline:
         ended, status = os.waitpid(process, os.WNOHANG)

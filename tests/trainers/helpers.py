@@ -49,7 +49,7 @@ def records(folder):
 
 
 def stored_checkpoint(folder):
-    """The newest checkpoint: what it says without what depends on the machine, and its arrays."""
+    """The newest checkpoint: its header without what depends on the machine, and its arrays."""
     path = sorted((folder / "checkpoints").glob("step-*.npz"))[-1]
     with np.load(path) as stored:
         arrays = {name: stored[name] for name in stored.files}
@@ -60,7 +60,7 @@ def stored_checkpoint(folder):
 
 @contextlib.contextmanager
 def stopped_at_the_first_checkpoint():
-    """Runs inside end with Ctrl-C right after they have written one."""
+    """Interrupts runs inside, as Ctrl-C does, right after they have written a checkpoint."""
     save = Checkpoints.save
 
     def save_and_stop(self, *arguments):

@@ -1,7 +1,7 @@
 """Stops a run again and again at random moments inside chosen phases, by real signals to real processes.
 
-`python -m tests.trainers.kills '{...}'`: what it is asked for and what it prints are JSON. TensorFlow is imported once,
-and every start of the run is a fork: a start then takes a second, so that twenty stops are possible in a test.
+`python -m tests.trainers.kills '{...}'` reads and prints JSON. TensorFlow is imported once, and every start of the
+run is a fork: a start then takes a second, so that twenty stops are possible in a test.
 """
 
 import functools
@@ -34,7 +34,7 @@ LIMIT = 120  # seconds that a start may take
 
 
 class Stage:
-    """What the child tells its parent, in files that a kill leaves: the phase it is in, the steps it has finished."""
+    """What the child reports to its parent, in files that survive a kill: its phase, and the steps it has finished."""
 
     def __init__(self, folder):
         self.phase, self.finished = (pathlib.Path(f"{folder}.{name}") for name in ("phase", "finished"))
@@ -46,14 +46,14 @@ class Stage:
 
 
 def write_whole(path, text):
-    """A kill leaves the old text or the new."""
+    """Writes a file so that a kill leaves the old text or the new."""
     temporary = path.with_suffix(f"{path.suffix}.new")
     temporary.write_text(text)
     temporary.replace(path)
 
 
 def watch(stage, name, on_entry):
-    """Makes a phase say when it is entered and left."""
+    """Makes a phase record when it is entered and left."""
     owner, method = PHASES[name]
     original = getattr(owner, method)
 
@@ -75,7 +75,7 @@ def watch(stage, name, on_entry):
 
 
 def child(task, config, stage, phase, entry, delay, number):
-    """Runs, and at the n-th entry of the phase sends itself the signal a moment later; anywhere: after a step."""
+    """Trains, and sends itself the signal shortly after it enters the phase for the n-th time; anywhere: a step."""
     signals.listen()
     entries = []
 
@@ -134,7 +134,7 @@ def main(wanted):
             stops.append({"code": code, "hit": hit, "finished": finished, "checkpoint": newest_checkpoint(folder)})
             if hit == phase or phase == "anywhere" or code == 0:
                 break
-            longest /= 4  # it was over too soon
+            longest /= 4  # the phase was over too soon
     print(json.dumps({"stops": stops, "end": start(task, config, stage, None, 0, 0, number)}))
 
 

@@ -1,4 +1,4 @@
-"""Runs for the tests of the report: made up, in the shape of real ones."""
+"""Made-up runs for the tests of the report, in the format of real ones."""
 
 import json
 import math
@@ -19,7 +19,7 @@ GRID = {"learning_rate": [1e-3, 1e-2], "beta_2": [0.999], "warmup": list(METHODS
 
 
 def write_run(folder, task="image_classification", status="done", records=(), results=None, **config):
-    """The folder of a run."""
+    """Writes the folder of a run."""
     folder.mkdir(parents=True)
     document = {
         "task": task,
@@ -50,7 +50,7 @@ def training_records(level=0.1, metric="val_error", count=10):
 
 
 def write_sweep(folder, value, grid=GRID, task="image_classification", status="done", **config):
-    """The folder of a sweep; `value(**point)` is a run's objective, or None for one that is still running."""
+    """Writes the folder of a sweep; `value(**point)` is a run's objective, or None for one that is still running."""
     metric = OBJECTIVES[task].metric if task in OBJECTIVES else "val_error"
     lists = {f"{name}s": values for name, values in grid.items()}
     write_run(folder, f"sweep of {task}", status, search="grid", **lists, **config)
@@ -65,7 +65,7 @@ def write_sweep(folder, value, grid=GRID, task="image_classification", status="d
 
 
 def flags_of(point):
-    """A point of a grid as the config of its run has it: RAdam with other first steps is two flags."""
+    """A point of a grid as in the config of its run, where RAdam with other first steps is two flags."""
     return point | {"first_steps": "momentum"} | method_flags(point["warmup"])
 
 
@@ -75,7 +75,7 @@ def same(learning_rate, beta_2, warmup, seed):
 
 
 def write_simulation(folder, **options):
-    """A real one, with few parameters."""
+    """Runs a real simulation with few parameters."""
     simulate(SimulationConfig(output_dir=str(folder), **{"parameters": 500, "iterations": 450, **options}))
     return folder
 
@@ -91,7 +91,7 @@ def made_sweep(results, grid=None, task="image_classification"):
 
 
 def series(**changes):
-    """What a gradient analysis measures, as the paper has it."""
+    """The measurements of a gradient analysis that agrees with the paper."""
     t = list(range(1, 400, 2))
     median = [max(0.15, 1 - moment / 110) for moment in t]
     return {
@@ -116,7 +116,7 @@ def simulation(first=1.0, level=0.155, settles=30, count=1000, warmup="none"):
 
 
 def write_analysis(folder):
-    """The records of a gradient analysis."""
+    """Writes the folder of a gradient analysis."""
     columns = series()
     records = [
         {"step": t, "updates": t, "loss": 1.0, **{name: columns[name][i] for name in columns if name != "t"}}

@@ -1,4 +1,4 @@
-"""Small files in the place of the data that pages name below /data, in the same formats."""
+"""Small files that replace the data below /data on the pages, in the same formats."""
 
 import gzip
 import random
@@ -10,7 +10,7 @@ from trainers.tasks.translation.number_words import number_pairs
 
 
 def write_stand_ins(folder):
-    """Writes all of them; returns the folder."""
+    """Writes all files, and returns the folder."""
     for name in ("wikitext-2", "wikitext-103"):
         write_wikitext(folder / name)
     write_books(folder / "books")
@@ -24,7 +24,7 @@ def write_stand_ins(folder):
 
 
 def write_wikitext(folder, words=12_000):
-    """WikiText's files; the words are more than the cut-offs of configs/measured/wikitext2.flags."""
+    """Writes WikiText's files, with more words than the cut-offs of configs/measured/wikitext2.flags."""
     folder.mkdir()
     lines = [" ".join(f"w{n}" for n in range(first, first + 20)) for first in range(0, words, 20)]
     (folder / "wiki.train.tokens").write_text("\n".join([*lines, "<unk>"]) + "\n")
@@ -41,7 +41,7 @@ def write_books(folder, lines=4000):
 
 
 def write_pairs(folder, sizes, name):
-    """Two files a split, a sentence a line; those called .gz are compressed."""
+    """Writes two files per split, with one sentence per line; .gz files are compressed."""
     folder.mkdir()
     for seed, (split, size) in enumerate(sizes.items()):
         for language, lines in zip(
@@ -53,7 +53,7 @@ def write_pairs(folder, sizes, name):
 
 
 def write_mnist(folder):
-    """The four idx files."""
+    """Writes the four idx files."""
     folder.mkdir()
     generator = np.random.default_rng(0)
     for split, count in (("train", 300), ("t10k", 20)):
@@ -65,7 +65,7 @@ def write_mnist(folder):
 
 
 def write_photographs(folder):
-    """Two classes of JPEG files below train and val."""
+    """Writes two classes of JPEG files below train and val."""
     generator = np.random.default_rng(0)
     for split, count in (("train", 80), ("val", 4)):
         for name in ("n01440764", "n02102040"):

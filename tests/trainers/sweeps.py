@@ -31,7 +31,7 @@ def sweep(objective, grid=GRID):
 
 
 def noisy_sweep(effects, seeds=3, rows=4, noise=0.1, seed=0):
-    """A sweep whose runs are a common value, a method's effect, what the seed does to all runs, and noise."""
+    """A sweep whose values are the sum of a common value, the effects of method and seed, and noise."""
     rng = np.random.default_rng(seed)
     shared = rng.normal(0, 0.3, seeds)
     grid = {

@@ -18,12 +18,12 @@ from trainers.engine.task import Task
 class TinyConfig(ExamplesConfig):
     dropout: float = option(0.0, "Dropout rate.")
     normalise: bool = option(False, "Batch normalisation.")
-    synchronised: bool = option(True, "Whether it is one over all replicas.")
+    synchronised: bool = option(True, "Whether batch normalisation is synchronised over replicas.")
     bad_row: int = option(-1, "Row of the training data that holds an infinity.")
     width: int = option(16, "Hidden units.")
     rows: int = option(200, "Training examples.")
     all_bad: bool = option(False, "Whether every row is infinite.")
-    step_seconds: float = option(0.0, "Seconds that every step takes at least.")
+    step_seconds: float = option(0.0, "Minimum seconds per step.")
 
 
 class Tiny(Task):

@@ -16,16 +16,16 @@ from trainers.sweeps.space import sweep_config_class
 from trainers.sweeps.sweep import sweep
 from trainers.tasks import CONFIGS, register
 
-LIMIT = 100  # seconds that a trial may wait for what it is told to wait for
+LIMIT = 100  # seconds that a trial may wait for its gate
 
 
 @dataclasses.dataclass(frozen=True)
 class TroubledConfig(TinyConfig):
     deadly_seed: int = option(-1, "Seed of the runs that kill their process.", identity=False)
     broken_seed: int = option(-1, "Seed of the runs that raise an error.", identity=False)
-    waiting_seed: int = option(-1, "Seed of the runs that wait until the file `gate` is there.", identity=False)
-    gate: str = option("", "What they wait for.", identity=False)
-    data: str = option("", "A folder that must be there, maybe with a file `rows`.", identity=BY_CONTENT)
+    waiting_seed: int = option(-1, "Seed of the runs that wait until the file `gate` exists.", identity=False)
+    gate: str = option("", "File that these runs wait for.", identity=False)
+    data: str = option("", "Folder that must exist, optionally with a file `rows`.", identity=BY_CONTENT)
 
 
 class Troubled(Tiny):
@@ -71,12 +71,12 @@ SMALL = {
 
 
 def settings(folder, **options):
-    """For a sweep in the process of the tests, where TensorFlow is at work."""
+    """Settings of a sweep in the process of the tests, where TensorFlow is already in use."""
     return make_config(CONFIG, {**SMALL, "threads": 0, "output_dir": str(folder), **options})
 
 
 def start(folder, environment=None, **options):
-    """The program, as a user starts it."""
+    """Starts the program as a user would."""
     values = {**SMALL, "output_dir": str(folder), **options}
     del values["progress"]
     flags = [f"--{name}={_text(value)}" for name, value in values.items() if name != "sweep"]
@@ -85,7 +85,7 @@ def start(folder, environment=None, **options):
 
 
 def values_of(folder):
-    """What every trial came to, by its hyperparameters."""
+    """The result of every trial, by its hyperparameters."""
     return {
         tuple(sorted(result.values.items())): (result.status, result.objective, dict(result.metrics))
         for result in read_results(pathlib.Path(folder))
