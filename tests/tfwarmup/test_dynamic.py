@@ -29,19 +29,17 @@ def dynamic(rate=1e-3, **options):
 
 def reference(gradients, alpha=1e-3, beta_1=0.9, beta_2=BETA_2, epsilon=1e-7):
     """Yields theta and omega_t of each update, in float64."""
-    theta, m, v, u, progress = (np.zeros(gradients.shape[1]) for _ in range(5))
-    progress = 0.0
+    theta, m, v, u = (np.zeros(gradients.shape[1]) for _ in range(4))
+    progress = slope = 0.0
     for t, g in enumerate(gradients.astype("float64"), start=1):
         omega = min(1.0, (1 + progress) * (1 - beta_2) / 2)
-        progress = next_progress(progress, g, u)
+        cosine = g @ u / np.linalg.norm(g) / np.linalg.norm(u) if t > 1 else 0.0
+        slope = beta_1 * slope + (1 - beta_1) * cosine
+        progress += max(1.0, progress * (1 - beta_1) / 5) if slope > 0 else 1.0
         m, v = beta_1 * m + (1 - beta_1) * g, beta_2 * v + (1 - beta_2) * g**2
         u = (m / (1 - beta_1**t)) / (np.sqrt(v / (1 - beta_2**t)) + epsilon)
         theta = theta - alpha * omega * u
         yield theta, omega
-
-
-def next_progress(progress, g, u):
-    return progress + (1.0 if progress == 0 else 2.0 if g @ u > 0 else 0.5)
 
 
 def factors_of(optimizer, gradients):
@@ -72,6 +70,26 @@ def test_it_reaches_the_full_rate_and_stays_there_and_says_when():
     assert optimizer.warmup_done_at == 1 + np.argmax(np.array(omegas) == 1)
     assert optimizer.warmup_done_at < 100  # where the linear one ends
     assert tfwarmup.Adam().warmup_done_at is None
+
+
+def linear_factors(updates):
+    return np.minimum(1, np.arange(1, updates + 1) * (1 - BETA_2) / 2)
+
+
+def test_it_is_never_slower_than_untuned_linear_warmup_and_the_same_at_first():
+    omegas = np.array(factors_of(dynamic(), GRADIENTS))
+    linear = linear_factors(len(omegas))
+    first = 52  # 5 / (1 - beta_1) updates, and the two before the faster progress shows
+    np.testing.assert_allclose(omegas[:first], linear[:first], rtol=1e-6)
+    end = int(np.argmax(omegas == 1))
+    assert (omegas[first:end] > linear[first:end] * 1.0001).all()
+
+
+def test_updates_that_go_too_far_leave_untuned_linear_warmup():
+    """Gradients that point against the update before: the slope is negative at every update."""
+    signs = np.where(np.arange(120) % 2, 1, -1)[:, None]
+    omegas = factors_of(dynamic(), (signs * np.ones((1, 8))).astype("float32"))
+    np.testing.assert_allclose(omegas, linear_factors(120), rtol=1e-6)
 
 
 def fit(model, epochs, batch_size=16):

@@ -11,10 +11,11 @@ from tfwarmup.warmups.dynamic import Dynamic
 # The sample: about so many parameters, evenly of so many of the largest variables. A variable costs a few small
 # operations per update, a parameter next to nothing.
 PARAMETERS, VARIABLES = 4096, 4
+TINY = 1e-37  # the smallest power of ten that float32 holds with all its digits
 
 
 class UpdateWatch:
-    """The state of a dynamic warmup: how far it is, and the sampled update before.
+    """The state of a dynamic warmup: its progress, the mean slope, and a sample of the last update.
 
     It lives in variables of the optimizer: it is saved, and Keras takes care of it where an update is skipped or only
     accumulated. Gradients are summed over replicas before an update, so that all replicas compute the same.
@@ -29,7 +30,8 @@ class UpdateWatch:
         sizes = [0 if m is None else math.prod(m.shape) for m in compat.first_moments(optimizer)]
         self.strides = sampled_strides(sizes)
         count = sum(-(-sizes[place] // stride) for place, stride in self.strides.items())
-        self.progress = optimizer.add_variable((2,), "zeros", "float32", name="warmup_progress")
+        # p_{t-1}, p_t and s_t of the last update t.
+        self.progress = optimizer.add_variable((3,), "zeros", "float32", name="warmup_progress")
         self.update = optimizer.add_variable((count,), "zeros", "float32", name="warmup_update")
         self.done_at = optimizer.add_variable((), "zeros", "int", name="warmup_done_at")
 
@@ -57,15 +59,17 @@ class UpdateWatch:
         t = compat.next_update(optimizer)
         numbers = optimizer.update_numbers(1.0, ops.cast(t, "float32"), factor=1.0)
         # Tensors, since JAX takes no variables in the middle of a formula.
-        before, done_at = ops.convert_to_tensor(self.progress)[1], ops.convert_to_tensor(self.done_at)
-        agreement = ops.sum(self._sampled(gradients) * ops.convert_to_tensor(self.update))
-        after = self.rule.advanced(before, agreement, ops)
+        state, done_at = ops.convert_to_tensor(self.progress), ops.convert_to_tensor(self.done_at)
+        before = state[1]
+        cosine = _cosine(self._sampled(gradients), ops.convert_to_tensor(self.update))
+        slope = optimizer.beta_1 * state[2] + (1 - optimizer.beta_1) * cosine
+        after = self.rule.advanced(before, slope, optimizer.beta_1, ops)
         m, v = (
             self._sampled(dict(enumerate(moments)))
             for moments in (compat.first_moments(optimizer), compat.second_moments(optimizer))
         )
         self.update.assign(m * numbers.rate / (ops.sqrt(v) + numbers.epsilon))
-        self.progress.assign(ops.stack([before, after]))
+        self.progress.assign(ops.stack([before, after, slope]))
         is_end = ops.logical_and(self.rule.factor(after, ops) >= 1.0, ops.equal(done_at, 0))
         self.done_at.assign(ops.where(is_end, ops.cast(t + 1, self.done_at.dtype), done_at))
 
@@ -82,6 +86,12 @@ class UpdateWatch:
                 tensor = ops.zeros(compat.first_moments(self.optimizer)[place].shape)
             parts.append(ops.reshape(ops.convert_to_tensor(tensor), (-1,))[::stride])
         return ops.cast(ops.concatenate(parts), "float32")
+
+
+def _cosine(x: Any, y: Any) -> Any:
+    """The cosine of the angle between two vectors; 0 if one of them is 0."""
+    squares = ops.sum(x * x) * ops.sum(y * y)
+    return ops.sum(x * y) / ops.sqrt(ops.maximum(squares, TINY))
 
 
 def sampled_strides(sizes: Sequence[int]) -> dict[int, int]:

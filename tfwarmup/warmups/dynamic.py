@@ -9,32 +9,32 @@ from tfwarmup import factors
 from tfwarmup.warmups.base import Warmup, registered
 from tfwarmup.warmups.rules import Untuned
 
-# How many updates of untuned linear warmup an update is worth: where it agrees with the next gradient, and elsewhere.
-AGREES, DISAGREES = 2.0, 0.5
+# While the slope is positive, progress grows by one part in so many memories of the first moment, 1 / (1 - beta_1).
+MEMORIES = 5
 
 
 @registered
 @dataclasses.dataclass(frozen=True, repr=False)
 class Dynamic(Untuned):
-    """Untuned linear warmup that speeds up while updates agree with the next gradients, and slows down otherwise.
+    """Untuned linear warmup that speeds up while the loss still falls along the updates.
 
         omega_t = min(1, (1 + p_{t-1}) (1 - beta_2) / 2)
-        p_t = p_{t-1} + (2 if <g_t, u_{t-1}> > 0 else 1/2),    p_0 = 0, p_1 = 1
+        p_t = p_{t-1} + (max(1, p_{t-1} / n) if s_t > 0 else 1),    n = 5 / (1 - beta_1),    p_0 = 0
+        s_t = beta_1 s_{t-1} + (1 - beta_1) cos(g_t, u_{t-1}),    s_1 = 0
 
-    u_t = [m_t / (1 - beta_1^t)] / [sqrt(v_t / (1 - beta_2^t)) + epsilon] is the update without its learning rate. While
-    its scalar product with the next gradient is positive, the loss still falls along it: the step could have been
-    longer. Where it is negative, the step went too far. The full rate is reached after about 1 / (1 - beta_2) updates
-    at the earliest and 4 / (1 - beta_2) at the latest, and kept from then on.
+    u_t = [m_t / (1 - beta_1^t)] / [sqrt(v_t / (1 - beta_2^t)) + epsilon] is the update without its learning rate, and
+    s_t a running mean of the slope of the loss along the last update. A positive slope means that the last steps could
+    have been longer: progress then grows by a factor of e in n updates. It never grows more slowly than in untuned
+    linear warmup, and exactly as fast during the first n updates (50 at beta_1 = 0.9). The full rate is kept once it
+    is reached.
 
     Only `tfwarmup.Adam` supports it, because it sees its own updates. Experimental: see docs/dynamic_warmup.md.
 
-    >>> warmup, progress = Dynamic(beta_2=0.9), [0.0]
-    >>> for agreement in (0.0, 0.3, 0.1, -0.2):
-    ...     progress.append(float(warmup.advanced(progress[-1], agreement, np)))
-    >>> progress
-    [0.0, 1.0, 3.0, 5.0, 5.5]
-    >>> [round(float(warmup.factor(p, np)), 6) for p in progress]
-    [0.05, 0.1, 0.2, 0.3, 0.325]
+    >>> warmup = Dynamic(beta_2=0.99)
+    >>> [round(float(warmup.advanced(80.0, slope, 0.9, np)), 6) for slope in (0.1, -0.1)]
+    [81.6, 81.0]
+    >>> [round(float(warmup.factor(progress, np)), 6) for progress in (0.0, 81.6, 81.0)]
+    [0.005, 0.413, 0.41]
     """
 
     def __post_init__(self) -> None:
@@ -55,10 +55,10 @@ class Dynamic(Untuned):
         """omega_t, after the progress p_{t-1}; `xp` is numpy or `keras.ops`."""
         return xp.minimum((progress + 1) / factors.untuned_linear_period(self._known_beta_2), 1.0)
 
-    def advanced(self, progress: Any, agreement: Any, xp: Any) -> Any:
-        """p_t, after p_{t-1} and the scalar product <g_t, u_{t-1}>."""
-        speed = xp.where(agreement > 0, AGREES, DISAGREES)
-        return progress + xp.where(progress > 0, speed, 1.0)  # nothing comes before the first update
+    def advanced(self, progress: Any, slope: Any, beta_1: float, xp: Any) -> Any:
+        """p_t, from p_{t-1} and s_t."""
+        fast = xp.maximum(progress * ((1 - beta_1) / MEMORIES), 1.0)
+        return progress + xp.where(slope > 0, fast, 1.0)
 
     def _rule(self, t: Any) -> Any:
         self._refuse("It is no function of t")
