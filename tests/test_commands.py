@@ -17,6 +17,7 @@ from tests.pages import PAGES, blocks
 from tests.tfwarmup.helpers import BACKEND
 
 pytestmark = pytest.mark.skipif(BACKEND != "tensorflow", reason="runs once")
+TRAINING = ("image_classification", "language_modeling", "machine_translation", "trainers.sweep", "gradient_analysis")
 WITH_COMMANDS = [name for name, path in PAGES.items() if blocks("sh", path.read_text())]
 
 
@@ -34,8 +35,10 @@ def data(tmp_path_factory):
 @pytest.mark.slow
 @pytest.mark.parametrize("name", WITH_COMMANDS)
 def test_every_command_of_a_page_runs(name, data, tmp_path):
-    run_page(PAGES[name].read_text(), tmp_path, data)
-    assert {path.read_text() for path in tmp_path.rglob("status")} <= {"done\n"}
+    text = PAGES[name].read_text()
+    run_page(text, tmp_path, data)
+    trains = any(program in block for block in blocks("sh", text) for program in TRAINING)
+    assert {path.read_text() for path in tmp_path.rglob("status")} == ({"done\n"} if trains else set())
 
 
 @pytest.mark.slow
