@@ -131,7 +131,7 @@ def test_bad_input_is_told(tmp_path):
     (tmp_path / "results.csv").write_text("a,b\n1,2\n")
     with pytest.raises(ConfigError, match="must be the results.csv of a sweep. Received: .*without trial"):
         judged(tmp_path / "results.csv")
-    with pytest.raises(ConfigError, match="RUNS must be folders of sweeps, or files results.csv. Received"):
+    with pytest.raises(ConfigError, match="RUNS must be folders of sweeps, or results.csv files. Received"):
         judged(tmp_path / "nowhere")
     run = reports.write_run(tmp_path / "run", records=reports.training_records())
     with pytest.raises(ConfigError, match="RUNS must be folders with sweeps"):

@@ -678,7 +678,7 @@ def test_a_folder_that_cannot_be_written_to_is_checked_every_time(tmp_path, open
         opened.clear()
         load("folder", str(folder), SIZE)
         assert len(opened) == 6
-    assert "--cache_dir names a folder for it" in caplog.text
+    assert "set --cache_dir to a writable folder" in caplog.text
 
 
 def test_folder_errors_say_the_rule_and_the_path(tmp_path):

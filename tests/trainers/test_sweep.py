@@ -152,7 +152,7 @@ def test_another_configuration_is_refused(options, swept):
         ({"sweep": ("weight_decay",)}, "--sweep must be a flag of the task and its values"),
         ({"sweep": ("weight=1",)}, "--sweep must be a flag of the task .* Received: 'weight'"),
         ({"sweep": ("batch_size=64,1e2",)}, "--sweep=batch_size must have values as --batch_size takes them"),
-        ({"sweep": ("seed=1,2",)}, "--sweep is for other flags than this one, which has --seeds. Received: 'seed'"),
+        ({"sweep": ("seed=1,2",)}, "--sweep must be another flag; use --seeds for this one. Received: 'seed'"),
         ({"sweep": ("log_every=1,2",)}, "--sweep must be a flag that changes the result of a run"),
         ({"sweep": ("beta_1=0.9,2",)}, r"--beta_1 must be in \[0, 1\). Received: 2.0"),
         ({"worker_timeout": 0}, "--worker_timeout must be a number > 0. Received: 0"),

@@ -332,7 +332,7 @@ def test_any_file_that_is_text_counts_and_others_are_named(tmp_path):
     assert {"abc", "déjà", "xyz"} <= {*data.vocabulary.words}
     assert "hidden" not in data.vocabulary.words
     assert len(data.train_tokens) == 2 * (18 + 18 + 9 + 1)
-    assert data.notes == ("left out 3 files that are no text: blank.md, latin, picture.png",)
+    assert data.notes == ("left out 3 files that are not text: blank.md, latin, picture.png",)
 
 
 def test_a_line_of_two_million_words_is_no_matter(tmp_path):

@@ -1,4 +1,4 @@
-"""Methods of a table, two by two, and the verdict: equivalent, different or inconclusive."""
+"""Compares the methods of a table in pairs, with a verdict: equivalent, different or inconclusive."""
 
 import dataclasses
 import enum
@@ -20,7 +20,7 @@ LEAST_SEEDS = 3
 
 
 class Verdict(enum.Enum):
-    """What the 90 % intervals of all pairs say, beside the margin."""
+    """How the 90 % intervals of all pairs compare with the margin."""
 
     EQUIVALENT = "equivalent"
     DIFFERENT = "different"
@@ -29,18 +29,18 @@ class Verdict(enum.Enum):
 
 @dataclasses.dataclass(frozen=True)
 class Comparison:
-    """All that a verdict rests on.
+    """Everything that a verdict is based on.
 
     Args:
-        methods: Those that ran.
-        differences: Of every two of them.
-        margin: What counts as no difference, in the unit of the objective; None if nothing was fixed.
-        margin_text: The same as the table of margins has it.
+        methods: The methods that have runs.
+        differences: The difference of each pair of methods.
+        margin: The smallest difference that matters, in the unit of the objective; None if none was fixed.
+        margin_text: The margin as in the table of margins.
         rates: How often runs diverged, if any did.
         failed: The runs that failed.
         missing: How many planned runs have no result yet.
         alike: Whether runs of the same cells and seeds diverged for each method.
-        seeds: The seeds that there are.
+        seeds: The seeds of the runs that are done.
     """
 
     methods: tuple[str, ...]
@@ -75,8 +75,8 @@ class Comparison:
     def plan(self) -> "Plan":
         """How many seeds would decide with a probability of 80 %.
 
-        They are planned for methods that do not differ. Where that many did not decide, there is a difference near
-        the margin, and the plan is for the one that was found.
+        The plan assumes methods that do not differ. If that many seeds have not decided, there is a difference near
+        the margin, and the plan assumes the one that was found.
         """
         tested = [each for each in self.differences if each.seeds > 1 and each.error > 0]
         if not tested or not self.margin:
@@ -94,14 +94,14 @@ class Comparison:
 
 @dataclasses.dataclass(frozen=True)
 class Plan:
-    """Seeds that would decide, None if they are too many; and whether that is for methods that do not differ."""
+    """The number of seeds that would decide, None if too many; and whether it assumes methods that do not differ."""
 
     seeds: int | None
     no_difference: bool
 
 
 def judge(differences: Iterable[Difference], margin: float) -> Verdict:
-    """By the 90 % intervals alone."""
+    """The verdict by the 90 % intervals alone."""
     ends = np.array([each.interval() for each in differences])
     equivalent, different = decide(ends[:, 0], ends[:, 1], margin)
     if different:
@@ -117,7 +117,7 @@ def decide(low: np.ndarray, high: np.ndarray, margin: Any) -> tuple[Any, Any]:
 
 
 def compare(table: Table, margin: Margin | None, methods: Sequence[str] | None = None) -> Comparison:
-    """Compares the methods of a table that ran, or those of some names that did."""
+    """Compares the methods of a table that have runs; only those in `methods` if given."""
     ran = tuple(
         method
         for method in table.methods
@@ -152,7 +152,7 @@ def values_of(table: Table, method: str) -> np.ndarray:
 
 
 def cell_differences(table: Table, row: Row, pairs: Iterable[Pair]) -> list[Difference]:
-    """The same in a single cell."""
+    """The differences of pairs in a single cell."""
     at = table.rows.index(row)
     return [difference_of(pair, *(values_of(table, method)[at : at + 1] for method in pair)) for pair in pairs]
 

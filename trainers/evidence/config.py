@@ -11,7 +11,7 @@ RULE = "--margins must be a task, or a task and a data set, and a number > 0, as
 
 @dataclasses.dataclass(frozen=True)
 class EvidenceConfig(Flags):
-    """What is judged, by what, and where the files go."""
+    """The flags of the program: what to judge, by which margins, and where to write files."""
 
     subject = "Evidence"
 
@@ -20,7 +20,7 @@ class EvidenceConfig(Flags):
         "", "Folder for the figure and its numbers: differences.csv, .svg, .png, .pdf. Without it nothing is written."
     )
     page: str = option(
-        "", "Markdown file whose part between <!-- verdicts --> and <!-- end of verdicts --> is written anew."
+        "", "Markdown file whose part between <!-- verdicts --> and <!-- end of verdicts --> is replaced."
     )
     margins: tuple[str, ...] = option(
         (),

@@ -1,11 +1,11 @@
 """The difference between two methods, with seeds as the sample.
 
-Runs of one seed share their first weights and the order of their data, whatever their method and their cell. So a
-difference is taken within each cell and seed, and averaged over the cells; what is left is one number for each seed.
-These numbers are independent of each other, which is all that the t interval of their mean asks for. In the words of
-linear models: effects of cell by seed (blocks) and of cell by method (strata), ordinary least squares, and standard
-errors clustered by seed. A pooled residual would have more degrees of freedom. It would also take the noise of two
-similar methods for that of a third, and cells that share a seed for independent ones.
+Runs of one seed share their initial weights and the order of their data, whatever their method and cell. So a
+difference is taken within each cell and seed and averaged over the cells, which leaves one number for each seed. These
+numbers are independent of each other, which is all that the t interval of their mean requires. In terms of linear
+models: effects of cell by seed (blocks) and of cell by method (strata), ordinary least squares, and standard errors
+clustered by seed. A pooled residual would have more degrees of freedom, but it would mistake the noise of two similar
+methods for that of a third, and cells that share a seed for independent ones.
 """
 
 import dataclasses
@@ -20,7 +20,7 @@ from statsmodels.stats.weightstats import DescrStatsW
 # The names of two methods; their difference is second - first.
 Pair = tuple[str, str]
 LEVELS = (0.90, 0.95)  # two one-sided tests at 5 % are one interval at 90 %
-# Metrics are float32 numbers: values that differ by less than this share of them differ by rounding alone.
+# Metrics are float32 numbers: a smaller relative difference is due to rounding alone.
 ROUNDING = 1e-6
 
 
@@ -30,8 +30,8 @@ class Difference:
 
     Args:
         pair: The methods.
-        seeds: How many seeds it is from.
-        cells: How many cells it is averaged over.
+        seeds: Number of seeds.
+        cells: Number of cells that it is averaged over.
         mean: Second - first.
         error: The standard error of the mean.
         freedom: Its degrees of freedom.
@@ -77,7 +77,7 @@ def difference_of(pair: Pair, first: np.ndarray, second: np.ndarray) -> Differen
 
 
 def mean_and_error(scores: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """Means and their standard errors over seeds, the last axis; all other axes as one."""
+    """Means and their standard errors over seeds, the last axis; all other axes are flattened."""
     described = DescrStatsW(scores.reshape(-1, scores.shape[-1]).T)
     return np.asarray(described.mean), np.asarray(described.std_mean)
 
@@ -85,9 +85,9 @@ def mean_and_error(scores: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
 def seed_scores(apart: np.ndarray) -> np.ndarray:
     """One number for each seed, [..., seeds], from differences [..., cells, seeds].
 
-    Where no run lacks, it is the mean over the cells. Else it is the seed's part in the mean of the cells' means, so
-    that a missing run cannot pass for a difference between cells. The mean of the scores is the estimate, and their
-    standard error the one that is clustered by seed.
+    If no run is missing, it is the mean over the cells. Otherwise, it is the seed's contribution to the mean of the
+    cells' means, so that a missing run is not mistaken for a difference between cells. The mean of the scores is the
+    estimate, and their standard error is the one that is clustered by seed.
     """
     if not np.isnan(apart).any():
         return np.asarray(apart.mean(axis=-2))
@@ -98,15 +98,15 @@ def seed_scores(apart: np.ndarray) -> np.ndarray:
 
 
 def rounding_error(values: np.ndarray, cells: int, seeds: int) -> float:
-    """The standard error that a difference has from rounding alone: the floor of any other.
+    """The standard error of a difference from rounding alone, the lower limit of any other.
 
-    Values such as errors of 1,000 images come in steps, and three seeds with the same difference are no certainty.
+    Values such as the error on 1,000 images come in steps, so three seeds with the same difference prove little.
     """
     return resolution(values) / math.sqrt(6 * cells * seeds)
 
 
 def resolution(values: np.ndarray) -> float:
-    """The largest step that all values are multiples of, up to a constant; next to nothing for real numbers.
+    """The largest step that all values are multiples of, up to a constant; almost 0 for real numbers.
 
     >>> round(resolution(np.array([5.1, 5.5, 4.9, math.nan])), 9), resolution(np.array([2.0, 2.0]))
     (0.2, 0.0)

@@ -1,4 +1,4 @@
-"""Runs that diverged have no value to compare: methods are compared by how many of their runs did."""
+"""Compares methods by how many of their runs diverged, since a run that diverged has no value to compare."""
 
 import dataclasses
 import itertools
@@ -27,7 +27,7 @@ class Rates:
 
 
 def divergence_rates(table: Table, methods: tuple[str, ...]) -> tuple[Rates, ...]:
-    """Every two methods; nothing if no run of any has diverged."""
+    """The rates of each pair of methods; empty if no run has diverged."""
     counts = {method: _counts(table, method) for method in methods}
     if not any(diverged for diverged, _ in counts.values()):
         return ()
@@ -53,7 +53,7 @@ def divergence_rates(table: Table, methods: tuple[str, ...]) -> tuple[Rates, ...
 
 
 def same_runs_diverged(table: Table, methods: tuple[str, ...]) -> bool:
-    """Whether it was in the same cells and seeds for each method: what is left is then a fair comparison."""
+    """Whether runs of the same cells and seeds diverged for each method: then the others compare fairly."""
     diverged = {
         method: {(row, seed) for row in table.rows for seed in _diverged(table, row, method)} for method in methods
     }
@@ -61,7 +61,7 @@ def same_runs_diverged(table: Table, methods: tuple[str, ...]) -> bool:
 
 
 def _counts(table: Table, method: str) -> tuple[int, int]:
-    """Runs that diverged, and these together with those that are done."""
+    """The number of runs that diverged, and of runs that diverged or are done."""
     cells = [table.cell(row, method) for row in table.rows]
     diverged = sum(cell.diverged for cell in cells)
     return diverged, diverged + sum(cell.n for cell in cells)

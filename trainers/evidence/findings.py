@@ -28,8 +28,8 @@ class Terms:
 
     Args:
         margin: The smallest difference that matters; None if none was fixed.
-        unit: Of a difference.
-        command: What runs the same sweep again, to which --seeds is added; empty if that is not known.
+        unit: The unit of a difference.
+        command: The command that runs the same sweep again, to which --seeds is added; empty if it is not known.
     """
 
     margin: Margin | None = None
@@ -38,7 +38,7 @@ class Terms:
 
 
 def sweep_command(task: str, config: str) -> str:
-    """What runs a sweep again with the flags that its config.json holds.
+    """The command that runs a sweep again with the flags in its config.json.
 
     >>> sweep_command("language_modeling", "runs/my sweep/config.json")
     "python -m trainers.sweep --task=language_modeling --config='runs/my sweep/config.json'"
@@ -47,7 +47,7 @@ def sweep_command(task: str, config: str) -> str:
 
 
 def findings(table: Table, comparison: Comparison, terms: Terms) -> list[str]:
-    """The verdict, a sentence for every two methods, and what would decide if nothing does."""
+    """The verdict, a sentence for each pair of methods, and what would decide if the verdict is inconclusive."""
     sentences = [verdict_text(comparison, terms)]
     sentences += [pair_sentence(table, comparison, each, terms) for each in comparison.differences]
     sentences += [rate_sentence(each) for each in comparison.rates if sum(each.diverged)]
@@ -57,7 +57,7 @@ def findings(table: Table, comparison: Comparison, terms: Terms) -> list[str]:
 def grouped_findings(
     table: Table, groups: Iterable[tuple[str, Sequence[str]]], terms: Terms
 ) -> list[tuple[Comparison, list[str]]]:
-    """The same for each of several groups of methods."""
+    """The comparison and its findings for each of several groups of methods."""
     compared = [compare(table, terms.margin, methods) for _, methods in groups]
     return [(comparison, findings(table, comparison, terms)) for comparison in compared]
 
@@ -79,7 +79,7 @@ def verdict_text(comparison: Comparison, terms: Terms) -> str:
 
 
 def reasons(comparison: Comparison) -> list[str]:
-    """Why there is no other verdict, where the intervals are not all of it."""
+    """The reasons for the verdict other than the intervals."""
     found = []
     if comparison.failed:
         shown = "; ".join(comparison.failed[:3])
@@ -104,7 +104,7 @@ def reasons(comparison: Comparison) -> list[str]:
 
 
 def margin_text(comparison: Comparison, terms: Terms) -> str:
-    """The margin as it was fixed, and what a relative one amounts to."""
+    """The margin as it was fixed, and the absolute size of a relative one."""
     if terms.margin is None or not terms.margin.relative or comparison.margin is None:
         return comparison.margin_text
     return f"{comparison.margin_text}, ±{comparison.margin:.{significant(comparison.margin, 2)}f}"
@@ -160,7 +160,7 @@ def _command(comparison: Comparison, terms: Terms, seeds: int) -> str:
 
 
 def more_seeds(seeds: Sequence[Any], needed: int) -> str:
-    """The seeds that there are and the next ones, as --seeds takes them.
+    """The existing seeds and the next ones, in the form that --seeds takes.
 
     >>> more_seeds((1, 2, 3), 8), more_seeds((1, 2, 7), 4), more_seeds((), 3)
     ('1-8', '1-2,7-8', '1-3')
@@ -187,14 +187,14 @@ def difference_text(difference: Difference, margin: float | None, unit: str = ""
     intervals = [[signed(end, places) for end in difference.interval(level)] for level in LEVELS]
     if not wide:
         return f"{mean} [{', '.join(intervals[0])}]"
-    told = [
+    texts = [
         f"{100 * level:.0f} % interval {low} to {high}" for level, (low, high) in zip(LEVELS, intervals, strict=True)
     ]
-    return f"{mean}, {', '.join(told)}"
+    return f"{mean}, {', '.join(texts)}"
 
 
 def places_of(difference: Difference, margin: float | None) -> int:
-    """Decimals: two digits of the margin; without one, as many as the interval deserves."""
+    """The number of decimals: two digits of the margin; without one, by the width of the interval."""
     if margin:
         return significant(margin, 2)
     if difference.seeds < 2:

@@ -1,4 +1,4 @@
-"""Which methods of a sweep are compared with each other: by the questions of the paper."""
+"""Which methods of a sweep are compared with each other, by the questions of the paper."""
 
 from collections.abc import Sequence
 
@@ -7,19 +7,19 @@ from trainers.sweeps.table import Table
 
 FIRST_STEPS = ("radam", *FIRST_STEPS_OF)
 WARMUPS = tuple(name for name in UNTUNED if name != "none")
-# Do the warmups differ? Do RAdam's first steps matter? Is warmup needed? And what is asked of any other methods.
+# Do the warmups differ? Do RAdam's first steps matter? Is warmup needed? Do any other methods differ?
 QUESTIONS = ("warmups", "first steps", "no warmup", "methods")
 
 
 def ran(table: Table, methods: Sequence[str]) -> list[str]:
-    """Those of some methods that have runs."""
+    """Those of the given methods that have runs."""
     return [m for m in table.methods if m in methods and any(table.cell(row, m).runs for row in table.rows)]
 
 
 def method_groups(table: Table) -> list[tuple[str, list[str]]]:
-    """Questions, each with the methods that answer it; no warmup is compared with one warmup after the other.
+    """The questions, each with the methods that answer it; no warmup is compared with each warmup in turn.
 
-    Where no question fits, all methods are compared.
+    If no question fits, all methods are compared.
     """
     groups = [(QUESTIONS[0], ran(table, METHODS)), (QUESTIONS[1], ran(table, FIRST_STEPS))]
     if ran(table, ["none"]):

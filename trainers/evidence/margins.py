@@ -1,6 +1,6 @@
-"""The smallest difference that would matter to a user, for each task and data set: what verdicts are judged by.
+"""The margins of the verdicts: the smallest difference that would matter to a user, for each task and data set.
 
-These numbers were fixed before the runs that they judge. A change of one is a line in CHANGELOG.md.
+These numbers were fixed before the runs that they judge. Every change is recorded in CHANGELOG.md.
 """
 
 import dataclasses
@@ -12,13 +12,13 @@ from typing import Any
 
 @dataclasses.dataclass(frozen=True)
 class Margin:
-    """Two methods whose means differ by less are as good as each other.
+    """Two methods whose means differ by less than the margin are equally good.
 
     Args:
         task: The name of the task.
-        data: Names of data sets, as `fnmatch` has them.
-        size: In the unit of the task's objective; in percent of its mean if `relative`.
-        unit: Of `size`.
+        data: A pattern of names of data sets, for `fnmatch`.
+        size: The margin in the unit of the task's objective; in percent of its mean if `relative`.
+        unit: The unit of `size`.
         reason: Why a smaller difference would not matter, and this one might.
         relative: Whether `size` is a percentage of the mean over all cells.
     """
@@ -31,7 +31,7 @@ class Margin:
     relative: bool = False
 
     def absolute(self, mean: float) -> float:
-        """In the unit of the objective.
+        """The margin in the unit of the objective.
 
         >>> Margin("language_modeling", "*", 1.0, "%", "", relative=True).absolute(60.0)
         0.6
@@ -52,7 +52,7 @@ class Margin:
 
 IMAGES, LANGUAGE, TRANSLATION = "image_classification", "language_modeling", "machine_translation"
 
-# The first that fits counts.
+# The first one that fits is used.
 MARGINS = (
     Margin(
         IMAGES,
@@ -118,7 +118,7 @@ MARGINS = (
         "differ by on Multi30k (0.4 to 0.5 BLEU).",
     ),
 )
-# Values of --dataset that say in which form the data come, not which they are.
+# Values of --dataset that name the form of the data, not the data set.
 _FORMS = ("folder", "text", "wikitext")
 
 
@@ -132,7 +132,7 @@ def margin_of(task: str, data: str) -> Margin | None:
 
 
 def data_name(config: Mapping[str, Any]) -> str:
-    """What the data of a run are called: the name of a data set, or that of the folder with the files.
+    """The name of the data of a run: that of a data set, or of the folder with the files.
 
     >>> data_name({"dataset": "wikitext", "data_dir": "/data/wikitext-2/"})
     'wikitext-2'

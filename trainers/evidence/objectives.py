@@ -1,18 +1,18 @@
-"""What each task is judged by, in the unit in which every table, page and file tells it."""
+"""What each task is judged by, in the unit of all tables, pages and files."""
 
 import dataclasses
 
 
 @dataclasses.dataclass(frozen=True)
 class Objective:
-    """A metric and how it is told.
+    """A metric and how to show it.
 
     Args:
         metric: Its name in the records of a run.
         label: What to call it, with its unit.
         direction: "min" or "max": which value is better.
-        factor: How many of the unit make one of the records' numbers.
-        unit: Of a difference between two values.
+        factor: What to multiply a recorded value by to get the unit of the label.
+        unit: The unit of a difference between two values.
     """
 
     metric: str
@@ -22,11 +22,11 @@ class Objective:
     unit: str = ""
 
     def shown(self, value: float) -> float:
-        """In the unit of the label: 0.07 is 7 %, not 7.000000000000001 %."""
+        """Converts a value to the unit of the label: 0.07 is 7 %, not 7.000000000000001 %."""
         return value if self.factor == 1 else float(f"{value * self.factor:.15g}")
 
 
-# Written down, not asked of the tasks: those bring TensorFlow with them, which takes longer than all of a report.
+# Repeated here because the tasks import TensorFlow, which takes longer than a whole report.
 OBJECTIVES = {
     "image_classification": Objective("val_error", "validation error, %", "min", 100.0, "points"),
     "language_modeling": Objective("val_perplexity", "validation perplexity", "min", 1.0, "perplexity"),
@@ -35,7 +35,7 @@ OBJECTIVES = {
 
 
 def objective_named(task: str, metric: str, direction: str) -> Objective:
-    """The objective of a task; of one's own, the metric as its records have it."""
+    """The objective of a task; for a custom task, the metric as it is recorded."""
     known = OBJECTIVES.get(task)
     if known is not None and known.metric == metric:
         return known

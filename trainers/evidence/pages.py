@@ -1,4 +1,4 @@
-"""The verdicts in a page of documentation: written by the program, so that they are those of the runs."""
+"""Writes the verdicts into a page of documentation, so that they always match the runs."""
 
 import pathlib
 from collections.abc import Sequence
@@ -22,7 +22,7 @@ def verdicts_markdown(answers: Sequence[Answer]) -> str:
 
 
 def write_verdicts(page: pathlib.Path, answers: Sequence[Answer]) -> str:
-    """Replaces the verdicts of a page by those of some answers."""
+    """Replaces the verdicts in a page with those of the answers."""
     try:
         text = read_text(page)
     except UnreadableError as error:

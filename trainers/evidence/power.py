@@ -8,27 +8,27 @@ import numpy as np
 from scipy import stats
 
 POWER = 0.8
-MOST = 1000  # seeds: whoever needs more needs another margin
+MOST = 1000  # seeds; if more are needed, the margin is too small to test
 # Integrals over a chi square distribution are means over this many of its quantiles.
 NODES = 100
 
 
 def equivalence_power(margin: float, deviations: Sequence[float], seeds: int, freedom: float = math.inf) -> float:
-    """The probability that equal methods are found equivalent, at least: by Bonferroni's inequality over the pairs.
+    """A lower bound of the probability that equal methods are found equivalent, by Bonferroni's inequality over pairs.
 
-    The probability that methods twice the margin apart are found different is never smaller: it takes one bound of one
-    pair to clear the margin, where equivalence takes both bounds of all.
+    The probability that methods twice the margin apart are found different is never smaller: for this, one bound of one
+    pair must clear the margin, whereas equivalence takes both bounds of all pairs.
 
     Args:
-        margin: That of the verdict.
+        margin: The margin of the verdict.
         deviations: The standard deviation over seeds of the difference of each pair.
-        seeds: How many there are.
-        freedom: The degrees of freedom of the deviations. The fewer, the more they can be off; the probability is the
-            mean over what they may really be.
+        seeds: Number of seeds.
+        freedom: The degrees of freedom of the deviations. The fewer, the less certain the deviations are; the
+            probability is the mean over their possible true values.
     """
     if seeds < 2:
         return 0.0
-    real = np.ones(1) if math.isinf(freedom) else np.sqrt(freedom / _chi_square(freedom))  # over the estimated
+    real = np.ones(1) if math.isinf(freedom) else np.sqrt(freedom / _chi_square(freedom))  # true deviation / estimate
     reach = _quantile(seeds - 1) * np.sqrt(_chi_square(seeds - 1) / (seeds - 1))
     room = margin * math.sqrt(seeds) / np.multiply.outer(real, np.maximum(deviations, 1e-12))
     inside = np.maximum(0.0, 2 * stats.norm.cdf(room[..., None] - reach) - 1).mean(axis=-1)
@@ -47,7 +47,7 @@ def seeds_needed(margin: float, deviations: Sequence[float], freedom: float = ma
 
     if not enough(MOST):
         return None
-    low, high = 2, MOST  # fewer than a verdict takes, and enough
+    low, high = 2, MOST  # too few for a verdict, and enough
     while high - low > 1:
         middle = (low + high) // 2
         low, high = (low, middle) if enough(middle) else (middle, high)

@@ -1,4 +1,4 @@
-"""The program: sweeps in, verdicts out, with the figure of all differences."""
+"""The program: reads sweeps, returns verdicts, and draws the figure of all differences."""
 
 import os
 import pathlib
@@ -13,7 +13,7 @@ from trainers.sweeps.formats import aligned
 
 
 def judge_sweeps(config: EvidenceConfig) -> str:
-    """Prints every verdict; writes the figure and its numbers if there is a folder for them."""
+    """Returns every verdict as text; writes the figure and its numbers if there is a folder for them."""
     sweeps, problems = read_sweeps(config.runs)
     found = [*answers(sweeps, config.own_margins()), *(published_answers() if config.paper else [])]
     parts = [aligned(evidence_table(found)), "\n".join(answer_text(answer) for answer in found)]

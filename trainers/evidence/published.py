@@ -1,7 +1,7 @@
-"""The paper's tables under the rule of every other comparison, from the means and deviations that it prints.
+"""Judges the paper's tables by the rule of every other comparison, from the means and deviations that it prints.
 
-Runs are not paired here: the paper prints no single run. Without pairs, what seeds share does not cancel, so that
-intervals are wider than they would have to be, and never narrower.
+Runs are not paired here, because the paper does not print single runs. Without pairs, what runs of one seed share does
+not cancel, so that intervals are wider than they would have to be, and never narrower.
 """
 
 import itertools
@@ -15,8 +15,9 @@ from trainers.evidence.objectives import OBJECTIVES
 from trainers.reports.paper import TABLES, PaperTable
 from trainers.sweeps.cells import METHODS
 
-# The paper prints one decimal. A deviation of 0.1 is one of up to 0.15, and 0.0 one of up to 0.05: that is what counts
-# here, so that no verdict comes from rounding. A mean is off by up to 0.05 either way, evenly, which adds its variance.
+# The paper prints one decimal: a deviation of 0.1 may be up to 0.15, and 0.0 up to 0.05. These upper limits are used,
+# so that no verdict comes from rounding. A mean is off by up to 0.05 either way; the variance of this uniform error is
+# added.
 HALF_DIGIT = 0.05
 NAMES = {
     "image_classification": "ImageNet",
@@ -49,7 +50,7 @@ def published_comparison(task: str) -> Comparison:
 
 
 def published_difference(table: PaperTable, first: int, second: int) -> Difference:
-    """Averaged over the cells, each with variances of its own; degrees of freedom by Welch and Satterthwaite."""
+    """The difference, averaged over cells with their own variances; degrees of freedom by Welch and Satterthwaite."""
     cells = [(row[2][first], row[2][second]) for row in table.rows]
     mean = math.fsum(b[0] - a[0] for a, b in cells) / len(cells)
     parts = [(deviation + HALF_DIGIT) ** 2 / table.seeds for pair in cells for _, deviation in pair]

@@ -1,4 +1,4 @@
-"""What sweeps and the paper's tables say to the questions of `groups`."""
+"""The answers of sweeps and of the paper's tables to the questions in `groups`."""
 
 import dataclasses
 from collections.abc import Iterable, Sequence
@@ -18,7 +18,7 @@ PAPER = "the paper"
 
 @dataclasses.dataclass(frozen=True)
 class Answer:
-    """What a sweep, or one of the paper's tables, says to a question.
+    """The answer of a sweep, or of one of the paper's tables, to a question.
 
     Args:
         question: One of `QUESTIONS`.
@@ -26,7 +26,7 @@ class Answer:
         data: Its data set, and its model where the task has several.
         source: The name of its folder; "the paper" for the paper's table.
         direction: "min" or "max": which value is better.
-        comparison: The methods, two by two.
+        comparison: The methods compared in pairs.
         terms: What they are judged by.
     """
 
@@ -44,14 +44,14 @@ class Answer:
 
 
 def answers(sweeps: Iterable[Sweep], margins: Sequence[Margin] = ()) -> list[Answer]:
-    """All that some sweeps answer, question by question; `margins` come before those of the table."""
+    """All answers of some sweeps, question by question; `margins` take precedence over the table of margins."""
     asked = [(sweep, _terms(sweep, margins)) for sweep in sweeps]
     found = [answer for sweep, terms in asked for answer in _answers(sweep, terms)]
     return sorted(found, key=lambda answer: QUESTIONS.index(answer.question))
 
 
 def published_answers() -> list[Answer]:
-    """What the paper's three tables say."""
+    """The answers of the paper's three tables."""
     return [
         Answer(
             QUESTIONS[0],
@@ -74,7 +74,7 @@ def _answers(sweep: Sweep, terms: Terms) -> Iterable[Answer]:
 
 
 def _terms(sweep: Sweep, margins: Sequence[Margin]) -> Terms:
-    """With a path that a command line can use, where a page has only the name of a folder."""
+    """The terms of a sweep, with a path that works on a command line, where a page has only the name of a folder."""
     config = sweep.folder.path / CONFIG
     command = sweep_command(sweep.task, str(config)) if config.exists() and not sweep.kept else ""
     own = next((each for each in margins if each.fits(sweep.task, sweep.data)), sweep.terms.margin)

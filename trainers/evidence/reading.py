@@ -1,4 +1,4 @@
-"""Finds sweeps: their folders, or results.csv alone."""
+"""Reads sweeps from their folders, or from a results.csv alone."""
 
 import pathlib
 from collections.abc import Iterable
@@ -12,12 +12,12 @@ from trainers.sweeps.stored import parse_results
 
 
 def read_sweeps(roots: Iterable[str]) -> tuple[list[Sweep], list[str]]:
-    """The sweeps at or below some folders or in some files, every one once, and what could not be read."""
+    """The sweeps in or below some folders or in some files, each once, and what could not be read."""
     problems: list[str] = []
     sweeps: dict[pathlib.Path, Sweep] = {}
     for root in roots:
         path = pathlib.Path(root)
-        require(path.exists(), "RUNS must be folders of sweeps, or files results.csv", root)
+        require(path.exists(), "RUNS must be folders of sweeps, or results.csv files", root)
         for sweep in _from_file(path, problems) if path.is_file() else _from_folder(path, problems):
             sweeps.setdefault(sweep.folder.path.resolve(), sweep)
     return list(sweeps.values()), problems
@@ -34,7 +34,7 @@ def _from_folder(path: pathlib.Path, problems: list[str]) -> Iterable[Sweep]:
 
 
 def _from_file(path: pathlib.Path, problems: list[str]) -> Iterable[Sweep]:
-    """A file beside its config.json is the sweep of that folder; without one, its objective tells the task."""
+    """A file next to a config.json is the sweep of that folder; otherwise, the task follows from its objective."""
     if (path.parent / CONFIG).exists():
         yield from _from_folder(path.parent, problems)
         return

@@ -37,7 +37,7 @@ def evidence_table(answers: Iterable[Answer]) -> list[list[str]]:
 
 
 def answer_text(answer: Answer) -> str:
-    """The verdict on the methods, and what would decide if it is open."""
+    """The verdict on the methods, and what would decide if it is inconclusive."""
     where = f"{answer.task}, {answer.data or answer.source}"
     source = f" ({answer.source})" if answer.published or answer.data else ""
     advice = "" if answer.published else advice_text(answer.comparison, answer.terms)
@@ -57,14 +57,14 @@ def _numbers(answer: Answer, difference: Difference) -> list[str]:
 
 
 def evidence_columns(answers: Iterable[Answer]) -> Mapping[str, list[Any]]:
-    """The same with all digits, a list for each column."""
+    """The columns of the table as lists, with all digits."""
     rows = [_record(answer, difference) for answer in answers for difference in answer.comparison.differences]
     names = list(rows[0]) if rows else []
     return {name: [row[name] for row in rows] for name in names}
 
 
 def _pair_verdict(answer: Answer, difference: Difference) -> str:
-    """What the interval of one pair says, failed and missing runs aside."""
+    """The verdict on one pair by its interval alone, whether or not runs failed or are missing."""
     margin = answer.comparison.margin
     return judge([difference], margin).value if margin and difference.seeds > 1 else ""
 

@@ -1,8 +1,8 @@
-"""Keras layers that Keras does not have; on TensorFlow, as the trainers are."""
+"""Layers that Keras does not have. Like the trainers, they need TensorFlow."""
 
 
 class LayerError(ValueError):
-    """A layer that cannot be made as asked: the rule, then the value received."""
+    """Invalid arguments of a layer. The message has the rule, then the value received."""
 
 
 def require(holds: bool, rule: str, **received: object) -> None:

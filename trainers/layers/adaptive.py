@@ -1,7 +1,8 @@
-"""Words in bands: frequent ones have wide vectors, rare ones narrow vectors, and a rare band costs only when it occurs.
+"""Adaptive embedding and softmax: rarer bands of words have narrower vectors and are computed only when they occur.
 
-The adaptive softmax is that of Grave et al. (2017), https://arxiv.org/abs/1609.04309, the adaptive input and the tying
-of the two those of Baevski and Auli (2018), https://arxiv.org/abs/1809.10853. Words are numbered by falling frequency.
+The adaptive softmax is that of Grave et al. (2017), https://arxiv.org/abs/1609.04309. The adaptive input and the tying
+of the two are those of Baevski and Auli (2018), https://arxiv.org/abs/1809.10853. Words are numbered by decreasing
+frequency.
 """
 
 import dataclasses
@@ -49,7 +50,7 @@ def make_bands(vocabulary_size: int, width: int, cutoffs: Sequence[int], factor:
 
 
 class _Banded(keras.layers.Layer):
-    """What the two layers share: the bands, and the weights of each as lists of variables."""
+    """Base class of the two layers: the bands and their weights."""
 
     def __init__(self, vocabulary_size: int, width: int, cutoffs: Sequence[int], factor: int, **kwargs: Any) -> None:
         super().__init__(**kwargs)
@@ -67,7 +68,7 @@ class _Banded(keras.layers.Layer):
         return self._weight(f"table_{number}", (band.size, band.width), initializer)
 
     def _projection(self, number: int) -> Any:
-        """From the width of a band to that of the model."""
+        """The projection from the width of a band to that of the model."""
         return self._weight(f"projection_{number}", (self.bands[number].width, self.width), "glorot_uniform")
 
     def _weight(self, name: str, shape: tuple[int, int], initializer: Any) -> Any:
@@ -84,13 +85,13 @@ class _Banded(keras.layers.Layer):
 
 @keras.saving.register_keras_serializable("trainers")
 class AdaptiveEmbedding(_Banded):
-    """Vectors of `width` for words, from narrower ones and a projection for each band.
+    """Embeds words as vectors of `width`, with a narrower table and a projection for each band.
 
     Without cut-offs it is an ordinary embedding and a projection. The head has a projection too, as in fairseq.
 
     Args:
         vocabulary_size: The number of words.
-        width: Of the vectors it returns, and of the head's own.
+        width: Width of the returned vectors, and of the table of the head.
         cutoffs: The first word of each tail; increasing.
         factor: How much narrower each band is than the one before.
     """
@@ -123,19 +124,19 @@ class AdaptiveEmbedding(_Banded):
 
 @keras.saving.register_keras_serializable("trainers")
 class AdaptiveSoftmax(_Banded):
-    """Negative log probabilities of words: `softmax(hidden, targets)`.
+    """Computes negative log probabilities of words: `softmax(hidden, targets)`.
 
-    The head is a softmax over its own words and one class for each tail; a tail is a softmax over its words, computed
-    only for the targets that are in it. `log_prob(hidden)` is the whole distribution.
+    The head is a softmax over its own words and one class per tail; a tail is a softmax over its words, computed only
+    for the targets in it. `log_prob(hidden)` returns the whole distribution.
 
     Args:
         vocabulary_size: The number of words.
-        width: Of the hidden vectors.
+        width: Width of the hidden vectors.
         cutoffs: The first word of each tail; increasing.
         factor: How much narrower each band is than the one before.
-        dropout: Of the hidden vectors, and once more of their projections to a tail.
-        embedding: An `AdaptiveEmbedding` of the same sizes, whose tables and projections to use. Saving a model keeps
-            them tied; `keras.models.clone_model`, which knows no shared layers, does not.
+        dropout: Dropout rate of the hidden vectors, and again of their projections to a tail.
+        embedding: An `AdaptiveEmbedding` of the same sizes, whose tables and projections are shared. Saving a model
+            keeps them tied; `keras.models.clone_model`, which does not support shared layers, does not.
     """
 
     def __init__(
@@ -155,7 +156,7 @@ class AdaptiveSoftmax(_Banded):
                 f"`embedding` must have the bands of the softmax, {self.bands}. Received: {embedding.bands}"
             )
         self.dropout, self.embedding = dropout, embedding
-        # One layer for each place: the trainers seed a layer's dropout once a step.
+        # A separate layer for each use, because the trainers seed each dropout layer once per step.
         self.hidden_dropout, *self.tail_dropouts = [
             keras.layers.Dropout(dropout, dtype=self.dtype_policy) for _ in self.bands
         ]
@@ -222,7 +223,7 @@ class AdaptiveSoftmax(_Banded):
     def _head_logits(self, vectors: Any) -> Any:
         table = self._cast(self._owner().tables[0])
         if self.classes is not None:
-            # One matrix, because the logits of many tokens are larger than it.
+            # Concatenates the matrices and not the logits, which are larger for many tokens.
             table = tf.concat([table, self._cast(self.classes)], axis=0)
         return _logits(vectors, table)
 
@@ -232,12 +233,12 @@ class AdaptiveSoftmax(_Banded):
         return _logits(narrow, self._cast(self._owner().tables[number]))
 
     def _owner(self) -> Any:
-        """The layer with the tables; a list here of another layer's variables would be saved a second time."""
+        """The layer that has the tables. A list of another layer's variables in this one would be saved twice."""
         return self if self.embedding is None else self.embedding
 
 
 def _logits(vectors: Any, table: Any) -> Any:
-    """Float32 whatever the layer computes in: a softmax of half-precision logits loses digits."""
+    """Float32 under every dtype policy: a softmax of half-precision logits loses digits."""
     return tf.cast(tf.matmul(vectors, table, transpose_b=True), tf.float32)
 
 
@@ -246,11 +247,11 @@ def _cross_entropy(words: Any, logits: Any) -> Any:
 
 
 def _flat_words(words: Any) -> Any:
-    # Of 32 bits: partitions are numbered by nothing else.
+    # `tf.dynamic_partition` takes only int32 partitions.
     return tf.cast(tf.reshape(words, [-1]), tf.int32)
 
 
 def _dimensions(x: Any) -> list[Any]:
-    """The shape, as numbers where they are known."""
+    """The shape, with static sizes where they are known."""
     dynamic = tf.shape(x)
     return [dynamic[axis] if size is None else size for axis, size in enumerate(x.shape)]

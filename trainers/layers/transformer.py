@@ -1,4 +1,4 @@
-"""The parts of a Transformer (Vaswani et al., 2017, https://arxiv.org/abs/1706.03762), as fairseq has them."""
+"""The parts of a Transformer (Vaswani et al., 2017, https://arxiv.org/abs/1706.03762), as in fairseq."""
 
 import math
 from collections.abc import Callable
@@ -13,7 +13,7 @@ from trainers.layers import require
 # Torch's epsilon; Keras' is 1e-3.
 NORM_EPSILON = 1e-5
 
-# As a score it has no weight, and if all scores are like it, as in a row of padding, there is still no NaN.
+# A score that gets no weight. Unlike minus infinity, it gives no NaN in a row of padding, where every score is masked.
 NOT_ATTENDED = -1e9
 
 KeysAndValues = tuple[Any, Any]
@@ -21,11 +21,11 @@ KeysAndValues = tuple[Any, Any]
 
 @keras.saving.register_keras_serializable("trainers")
 class SinusoidalPositions(layers.Layer):
-    """Adds its position to every vector: sines in the first half of the channels, cosines in the second.
+    """Adds position encodings to vectors: sines in the first half of the channels, cosines in the second.
 
-    The wavelengths go from 2 pi to 2 pi * `longest`, and no length is too long. It is the form of tensor2tensor and
-    fairseq. keras-hub's layer has other wavelengths, and counts in the dtype it computes in: in bfloat16 there is
-    no 257.
+    The wavelengths range from 2 pi to 2 pi * `longest`, and there is no maximum length. This is the form of
+    tensor2tensor and fairseq. keras-hub's layer has other wavelengths and counts positions in its compute dtype:
+    bfloat16 cannot represent 257.
     """
 
     def __init__(self, longest: float = 10_000.0, **kwargs: Any) -> None:
@@ -54,10 +54,10 @@ class SinusoidalPositions(layers.Layer):
 
 @keras.saving.register_keras_serializable("trainers")
 class AttentionXavier(keras.initializers.Initializer):
-    """Xavier's uniform weights for Keras' `MultiHeadAttention`, as fairseq draws them.
+    """Xavier uniform weights for Keras' `MultiHeadAttention`, as in fairseq.
 
-    Keras' Glorot takes a kernel of three axes for a convolution's. Queries, keys and values count as one matrix, three
-    times as long as wide.
+    Keras' Glorot treats a kernel with three axes as that of a convolution. Here, queries, keys and values count as one
+    matrix, three times as long as wide.
     """
 
     def __init__(self, width: int, heads: int, seed: int | None = None) -> None:
@@ -73,19 +73,19 @@ class AttentionXavier(keras.initializers.Initializer):
 
 
 class Attention(layers.MultiHeadAttention):
-    """Keras' attention with a softmax in float32, and a form whose keys and values were computed before.
+    """Keras' attention with a softmax in float32, and with a method for precomputed keys and values.
 
-    Keras' softmax is in float32 too, but with dropout it is in the precision of the layer: in bfloat16 its weights sum
-    to 1 +- 1%.
+    Keras' own softmax is in float32 only without dropout. With dropout it has the precision of the layer: in bfloat16,
+    the weights sum to 1 +- 1%.
     """
 
     def keys_and_values(self, x: Any) -> KeysAndValues:
-        """Both [batch, heads, positions, width of a head]: so they are multiplied without being moved."""
+        """Both [batch, heads, positions, width of a head], so that `attend` need not transpose them."""
         keys, values = (tf.transpose(dense(x), [0, 2, 1, 3]) for dense in (self.key_dense, self.value_dense))
         return keys, values
 
     def attend(self, x: Any, keys: Any, values: Any, attention_mask: Any) -> Any:
-        """What `x` finds where the mask, [batch, 1, 1 or positions of x, positions], is true; without dropout."""
+        """Attends from `x` where the mask, [batch, 1, 1 or positions of x, positions], is true; without dropout."""
         queries = tf.transpose(self.query_dense(x), [0, 2, 1, 3])
         scores = tf.cast(tf.matmul(queries, keys, transpose_b=True), tf.float32) * self.key_dim**-0.5
         weights = tf.nn.softmax(tf.where(attention_mask, scores, NOT_ATTENDED))
@@ -98,7 +98,7 @@ class Attention(layers.MultiHeadAttention):
 
 
 class _Block(layers.Layer):
-    """What the two blocks share: parts, each with dropout, a residual and a normalisation."""
+    """Base class of the two blocks, whose parts each have dropout, a residual and a normalisation."""
 
     def __init__(
         self,
@@ -174,14 +174,14 @@ class TransformerBlock(_Block):
     """Self-attention, then two dense layers with a ReLU between; each with dropout, a residual and a normalisation.
 
     Args:
-        width: Of the vectors.
-        heads: Of the attention; a divisor of `width`.
+        width: Width of the vectors.
+        heads: Number of attention heads; must divide `width`.
         inner: Width between the two dense layers.
-        dropout: Of what is added to the residual.
-        attention_dropout: Of the attention's weights.
-        activation_dropout: After the ReLU.
-        normalize_first: Normalise what goes into the two parts, not what comes out after adding the residual.
-        causal: Attend to no later position.
+        dropout: Dropout rate of the output of each part, before it is added to the residual.
+        attention_dropout: Dropout rate of the attention weights.
+        activation_dropout: Dropout rate after the ReLU.
+        normalize_first: Normalise the input of each part, not the sum of its output and the residual.
+        causal: Do not attend to later positions.
     """
 
     def __init__(self, width: int, heads: int, inner: int, causal: bool = True, **options: Any) -> None:
@@ -242,29 +242,29 @@ class DecoderBlock(_Block):
         return x_shape
 
     def empty_cache(self, batch: Any) -> KeysAndValues:
-        """Keys and values of no position."""
+        """Keys and values of no positions, to begin with."""
         zeros = tf.zeros([batch, self.attention.num_heads, 0, self.attention.key_dim], self.compute_dtype)
         return zeros, zeros
 
     def step(
         self, x: Any, cache: KeysAndValues, own: Any, memory: KeysAndValues, memory_mask: Any
     ) -> tuple[Any, KeysAndValues]:
-        """The block at the next position of several sequences for each memory.
+        """Applies the block at the next position of several sequences per memory.
 
-        All sequences of a memory share one cache: a sequence that goes on from another has only to know which keys and
+        All sequences of a memory share one cache: a sequence that continues another only has to know which keys and
         values are its own, and none of them is moved.
 
         Args:
             x: The vectors at this position, [batch, sequences, width].
-            cache: What the step before returned, or `empty_cache`: keys and values of [batch, heads, positions *
+            cache: The result of the previous step, or `empty_cache`: keys and values of [batch, heads, positions *
                 sequences, width of a head], one position after the other.
-            own: [batch, sequences, positions * sequences], this position among them; true where a key is of the
+            own: [batch, sequences, positions * sequences], including this position; true where a key belongs to the
                 sequence's past or present.
-            memory: What `memory_attention.keys_and_values` made of the memory.
+            memory: The result of `memory_attention.keys_and_values` for the memory.
             memory_mask: [batch, 1, positions of the memory].
 
         Returns:
-            Vectors like `x`, and the cache with this position in it.
+            Vectors like `x`, and the cache including this position.
         """
         keys, values = cache
 

@@ -1,4 +1,4 @@
-"""The conditions that were written down before the study, and whether they are met."""
+"""Whether the conditions that were fixed before the study are met."""
 
 from collections.abc import Iterable
 
@@ -11,12 +11,12 @@ LINEAR, DYNAMIC, ROOT, GI_ADAM = "untuned_linear", "dynamic", "root", "gi_adam"
 
 
 def conditions(trained: Trained) -> list[str]:
-    """A sentence for every condition that the methods of a sweep allow to judge."""
+    """A sentence for every condition that can be judged with the methods of a sweep."""
     return [*_dynamic(trained), *_gradient_init(trained)]
 
 
 def _dynamic(trained: Trained) -> Iterable[str]:
-    """It must not fail where untuned linear warmup trains, nor be worse by the margin there."""
+    """The dynamic warmup must not fail where untuned linear warmup trains, nor be worse by the margin there."""
     if not {LINEAR, DYNAMIC} <= {*trained.runs}:
         return
     safe = [place for place in trained.places if trained.failed(LINEAR, place) == 0]
@@ -37,7 +37,7 @@ def _dynamic(trained: Trained) -> Iterable[str]:
     low, high = found.interval(LEVELS[0])
     worst = high if sign > 0 else -low
     met = "condition met" if worst < size else "condition not met"
-    yield f"{_told(trained, found, LEVELS[0])} there, margin {margin.text}: {met}."
+    yield f"{_difference_text(trained, found, LEVELS[0])} there, margin {margin.text}: {met}."
 
 
 def _values(trained: Trained, place: Place) -> list[float]:
@@ -47,7 +47,7 @@ def _values(trained: Trained, place: Place) -> list[float]:
 
 
 def _gradient_init(trained: Trained) -> Iterable[str]:
-    """It must beat its control, or it is only a schedule."""
+    """Gradient initialisation must beat its control; otherwise it is only a schedule."""
     if not {ROOT, GI_ADAM} <= {*trained.runs}:
         return
     found = difference(trained, ROOT, GI_ADAM, trained.places)
@@ -56,10 +56,10 @@ def _gradient_init(trained: Trained) -> Iterable[str]:
     low, high = found.interval(LEVELS[1])
     better = high < 0 if trained.sweep.objective.direction == "min" else low > 0
     met = f"{GI_ADAM} beats its control" if better else f"{GI_ADAM} counts as a schedule"
-    yield f"{_told(trained, found, LEVELS[1])} over all cells in which both are done: {met}."
+    yield f"{_difference_text(trained, found, LEVELS[1])} over all cells in which both are done: {met}."
 
 
-def _told(trained: Trained, found: Difference, level: float) -> str:
+def _difference_text(trained: Trained, found: Difference, level: float) -> str:
     low, high = found.interval(level)
     unit = trained.sweep.objective.unit
     first, second = found.pair

@@ -13,7 +13,7 @@ from trainers.sweeps.cells import FIELDS, method_label
 from trainers.sweeps.results import Result
 
 LOSS = "val_loss"
-# How many classes a data set of images has, where that is known.
+# The number of classes of image data sets, where it is known.
 CLASSES = {"digits": 10, "mnist": 10, "emnist": 10, "emnist/digits": 10, "imagenette": 10, "imagenet2012": 1000}
 RATE, BETA_2, _, SEED = FIELDS
 
@@ -22,7 +22,7 @@ Place = tuple[float, float]
 
 
 def chance_loss(sweep: Sweep) -> float | None:
-    """The cross entropy of a model that predicts all classes or words alike; None if their number is not known."""
+    """The loss of a model that gives all classes or words the same probability; None if their number is not known."""
     known = (
         CLASSES if sweep.task == "image_classification" else {sweep.data: sweep.folder.config.get("vocabulary_size")}
     )
@@ -31,7 +31,7 @@ def chance_loss(sweep: Sweep) -> float | None:
 
 
 def has_losses(sweep: Sweep) -> bool:
-    """Whether it is known which runs of a sweep fail to train: it has all losses, and no other axis."""
+    """Whether it can be decided which runs of a sweep fail: all losses are known, and there are no further axes."""
     done = [result for result in sweep.results if result.status == "done"]
     losses = all(result.metrics.get(LOSS) is not None for result in done)
     plain = set(sweep.table().row_names) == {RATE, BETA_2}
@@ -43,21 +43,21 @@ class Trained:
     """The runs of a sweep, each of which trained or failed.
 
     A run fails if it diverges, or if its validation loss ends above the limit: half way between the best mean loss of
-    the sweep and the loss of a model that predicts all classes or words alike.
+    the sweep and the loss of a model that gives all classes or words the same probability.
     """
 
     sweep: Sweep
 
     @functools.cached_property
     def chance(self) -> float:
-        """The loss of a model that predicts everything alike."""
+        """The loss of a model that gives all classes or words the same probability."""
         loss = chance_loss(self.sweep)
         assert loss is not None, "see `has_losses`"
         return loss
 
     @functools.cached_property
     def runs(self) -> Mapping[str, Mapping[Place, Mapping[Any, Result]]]:
-        """By method, place and seed."""
+        """The runs by method, place and seed."""
         found: dict[str, dict[Place, dict[Any, Result]]] = collections.defaultdict(
             lambda: collections.defaultdict(dict)
         )
@@ -77,7 +77,7 @@ class Trained:
 
     @property
     def methods(self) -> Sequence[str]:
-        """In the order of the sweep's table."""
+        """The methods in the order of the sweep's table."""
         return [method for method in self.sweep.table().methods if method in self.runs]
 
     @property
@@ -85,7 +85,7 @@ class Trained:
         return sorted({place for places in self.runs.values() for place in places})
 
     def loss(self, run: Result) -> float:
-        """The validation loss, at most that of a model that predicts everything alike, which a diverged run has."""
+        """The validation loss, limited to `chance`, which also counts for a run that diverged."""
         loss = run.metrics.get(LOSS)
         return min(loss, self.chance) if loss is not None and run.status == "done" else self.chance
 

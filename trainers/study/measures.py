@@ -1,4 +1,4 @@
-"""What a study reports of each method."""
+"""What a study reports about each method."""
 
 import math
 from collections.abc import Iterable
@@ -40,7 +40,7 @@ def default_place(trained: Trained) -> Place:
 
 
 def cell_at(trained: Trained, method: str, place: Place) -> Cell:
-    """The runs of a place, in the unit of the objective."""
+    """The runs at a place, in the unit of the objective."""
     cell = Cell()
     for run in trained.runs[method].get(place, {}).values():
         cell = cell.plus(in_unit(run, trained.sweep.objective.shown))

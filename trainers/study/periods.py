@@ -1,4 +1,4 @@
-"""Whether untuned linear warmup is long enough: against longer periods, at every rate and beta_2."""
+"""Whether untuned linear warmup is long enough, compared with longer periods at every rate and beta_2."""
 
 import dataclasses
 from collections.abc import Mapping
@@ -30,14 +30,14 @@ HEADINGS = (
 
 @dataclasses.dataclass(frozen=True)
 class Judgement:
-    """The rule against longer periods at one place.
+    """The rule compared with longer periods at one place.
 
     Args:
         place: The rate and beta_2.
-        periods: The longer periods that each half of the seeds chose; empty if there are none.
+        periods: The longer periods that were chosen on each half of the seeds; empty if there are none.
         gain: How much better the chosen periods are than the rule, in the unit of the objective.
-        failed: Failed runs of the rule,
-        least_failed: and of the longer period that has the fewest; None if there is none.
+        failed: Number of failed runs of the rule.
+        least_failed: Number of failed runs of the longer period with the fewest; None if there is none.
         margin: The smallest gain that matters.
     """
 
@@ -65,7 +65,7 @@ def can_judge(trained: Trained) -> bool:
 
 
 def judgements(trained: Trained) -> list[Judgement]:
-    """One for each place."""
+    """One judgement for each place."""
     return [_judgement(trained, place) for place in trained.places]
 
 
@@ -91,7 +91,7 @@ def _judgement(trained: Trained, place: Place) -> Judgement:
 
 
 def _gain(trained: Trained, difference: Difference) -> Difference:
-    """With the sign of an advantage."""
+    """The difference with its sign changed so that a positive one is an advantage."""
     sign = -1 if trained.sweep.objective.direction == "min" else 1
     return dataclasses.replace(difference, mean=sign * difference.mean)
 

@@ -1,4 +1,4 @@
-"""The program: sweeps of a study in, what every method reached out, with the figure of failures."""
+"""The program: reads the sweeps of a study, reports what every method reached, and draws the failures."""
 
 import pathlib
 
@@ -36,7 +36,7 @@ def _methods_text(trained: Trained) -> str:
 
 
 def _periods_text(trained: Trained) -> str:
-    """Whether the rule is long enough."""
+    """Whether the period of the rule is long enough."""
     margin = trained.sweep.terms.margin
     judged_by = (
         f"Gain: how much better the best longer period is, 90 % interval, margin {margin.text if margin else ''}."

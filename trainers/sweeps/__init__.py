@@ -1,6 +1,6 @@
 """Sweeps over learning rate, beta_2, warmup, seed and any other flag: runs, tables, comparisons.
 
-In Python, `run` is what `python -m trainers.sweep` is on a command line, and `read` reads what either has written.
+`run` does in Python what `python -m trainers.sweep` does on a command line. `read` reads the results of either.
 """
 
 import contextlib
@@ -16,13 +16,13 @@ if TYPE_CHECKING:
 
 
 def run(task: "Task | str", output_dir: str | pathlib.Path, **flags: Any) -> "pandas.DataFrame":
-    """Runs a sweep, or what is missing of it, and returns its table: a row for each run, as results.csv has it.
+    """Runs a sweep, or what is missing of it, and returns its table with a row for each run, as in results.csv.
 
     Args:
-        task: What to train: the name of a task, or a task of one's own.
+        task: The task to train: its name, or a `Task` object of your own.
         output_dir: The folder of the sweep.
-        **flags: Any flag of the sweep and of the task, without its dashes. Lists may be any sequence, a range or an
-            array say, and `sweep` a dict of further axes, as in `sweep={"weight_decay": [0, 1e-4]}`.
+        **flags: Any flags of the sweep and of the task, without dashes. Lists may be any sequence, such as a range or
+            an array, and `sweep` may be a dict of further axes, as in `sweep={"weight_decay": [0, 1e-4]}`.
 
     Raises:
         ConfigError, DataError: before anything is written.
@@ -51,7 +51,7 @@ def run(task: "Task | str", output_dir: str | pathlib.Path, **flags: Any) -> "pa
 
 
 def read(output_dir: str | pathlib.Path) -> "pandas.DataFrame":
-    """The table of a sweep that is done, under way or incomplete, with every number to the last bit."""
+    """The table of a sweep, finished or not, with every number to the last bit."""
     import pandas
 
     with (pathlib.Path(output_dir) / "results.csv").open(newline="") as file:
@@ -65,7 +65,7 @@ def _is_sequence(value: Any) -> bool:
 
 
 def _column(texts: Sequence[str]) -> list[Any]:
-    """Integers, numbers with NaN for those that are missing, truths, or words.
+    """A column as integers, as floats with NaN where one is missing, as booleans, or as strings.
 
     >>> _column(["1", "2"]), _column(["0.5", ""]), _column(["True", "False"]), _column(["none", ""])
     ([1, 2], [0.5, nan], [True, False], ['none', ''])

@@ -18,7 +18,7 @@ Axes = dict[str, tuple[Any, ...]]
 
 
 def parse_axes(texts: Iterable[str], config_class: type[Config]) -> Axes:
-    """The axes by their names, in the order given, with values as the task's config has them.
+    """The axes by name, in the order given, with values of the types in the task's config.
 
     >>> from trainers.engine.config import ExamplesConfig
     >>> parse_axes(["weight_decay=0,1e-4", "batch_size=64"], ExamplesConfig)
@@ -36,7 +36,7 @@ def parse_axes(texts: Iterable[str], config_class: type[Config]) -> Axes:
 
 def _values(name: str, texts: list[str], config_class: type[Config]) -> tuple[Any, ...]:
     field = {field.name: field for field in dataclasses.fields(config_class)}.get(name)
-    require(name not in OWN, f"--sweep is for other flags than this one, which has {OWN.get(name)}", name)
+    require(name not in OWN, f"--sweep must be another flag; use {OWN.get(name)} for this one", name)
     if field is None:
         raise ConfigError(f"{RULE}. Received: {name!r}")
     require(field.metadata["identity"] is not False, "--sweep must be a flag that changes the result of a run", name)

@@ -1,4 +1,4 @@
-"""The runs of a sweep: their hyperparameters, and what a method is among the flags of a run. Needs no TensorFlow."""
+"""The runs of a sweep: their hyperparameters, and the flags that stand for a method. Needs no TensorFlow."""
 
 import dataclasses
 import urllib.parse
@@ -9,9 +9,9 @@ from trainers.engine.config import FIRST_STEPS, TUNED_WARMUPS, WARMUPS
 
 METHODS = ("untuned_exponential", "untuned_linear", "radam")  # the columns of the paper's tables
 UNTUNED = tuple(name for name in WARMUPS if name not in TUNED_WARMUPS)
-# The paper's ablation: RAdam with something else in the place of its momentum steps.
+# The paper's ablation: RAdam with something else in place of its momentum steps.
 FIRST_STEPS_OF = {f"radam_{rule}": rule for rule in FIRST_STEPS if rule != "momentum"}
-# Other ways to hold back the first updates, in the place of a warmup.
+# Other ways to hold back the first updates, instead of a warmup.
 RIVALS = {"gi_adam": "gradient_init", "stable_adam": "clip_update_rms"}
 FIELDS = ("learning_rate", "beta_2", "warmup", "seed")  # the paper's axes
 PERIOD = "warmup_period"
@@ -26,16 +26,16 @@ class Cell:
     warmup: str
     seed: int
     others: tuple[tuple[str, Any], ...] = ()
-    base: tuple[str, ...] = ()  # those of the others that have the value which all runs have without the axis
+    base: tuple[str, ...] = ()  # names in `others` whose value is the one that runs have without the axis
 
     @property
     def values(self) -> dict[str, Any]:
-        """All of them, in order."""
+        """All hyperparameters, in order."""
         return {**{name: getattr(self, name) for name in FIELDS}, **dict(self.others)}
 
     @property
     def name(self) -> str:
-        """The name of its folder: different for different cells, and the same before and after an axis is added.
+        """The name of its folder, which is unique and stays the same when an axis is added.
 
         >>> Cell(1e-3, 0.99, "radam", 2).name
         'rate-0.001_beta-0.99_radam_seed-2'
@@ -48,7 +48,7 @@ class Cell:
 
 
 def method_flags(method: str) -> dict[str, Any]:
-    """What a method of a sweep is called among the flags of a run.
+    """The flags of a run with a method of a sweep.
 
     >>> method_flags("none"), method_flags("radam_nothing")
     ({'warmup': 'none'}, {'warmup': 'radam', 'first_steps': 'nothing'})
@@ -63,7 +63,7 @@ def method_flags(method: str) -> dict[str, Any]:
 
 
 def method_label(values: Mapping[str, Any]) -> str:
-    """The method of a run with the period of a tuned warmup: the column of the tables that the run belongs to.
+    """The method of a run, with the period of a tuned warmup: the column of the run in the tables.
 
     >>> method_label({"warmup": "radam"}), method_label({"warmup": "linear", "warmup_period": 30.0})
     ('radam', 'linear 30')

@@ -1,4 +1,4 @@
-"""Who runs which trial: every run is with one worker at a time, and comes back if that worker does not."""
+"""Assigns trials to workers: each run has one worker at a time, and is handed out again if that worker is lost."""
 
 import collections
 import dataclasses
@@ -19,46 +19,46 @@ SEPARATOR = "|"  # in the name of a job: cell, worker, number
 class Source(Protocol):
     """Where runs come from: a grid, or a search."""
 
-    total: int | None  # runs in all, if that is known
+    total: int | None  # total number of runs, if known
 
     def next(self) -> Cell | str | None:
-        """A cell to run; WAIT if it depends on results that are not there; None if there will be no more."""
+        """A cell to run; WAIT if it depends on results that are still missing; None if there are no more cells."""
 
     def take(self, name: str) -> Cell | None:
-        """A cell by its name, before its turn."""
+        """Takes a cell by its name, before its turn."""
 
     def ended(self, cell: Cell, result: Result | None) -> None:
-        """Told what came of a cell; None if that is not known."""
+        """Records the result of a cell; None if it is not known."""
 
 
 @dataclasses.dataclass
 class Job:
-    """A run in the hands of a worker."""
+    """A run that is assigned to a worker."""
 
     id: str
     cell: Cell
     worker: str
-    heard: float  # when the worker last gave a sign of life
+    heard: float  # when the worker last sent a heartbeat
     take_over: bool = False
 
 
 @dataclasses.dataclass(frozen=True)
 class Answer:
-    """What a worker is to do."""
+    """What a worker should do next."""
 
     status: str
     job: Job | None = None
 
 
 class Coordinator:
-    """Hands out runs and takes their results.
+    """Hands out runs and collects their results.
 
     Args:
         source: Where runs come from.
         known: Results by the names of their cells. Those that failed are run again.
-        fingerprint: What tells the sweep from any other; a worker that has another is refused.
-        timeout: Seconds without a sign of life after which a worker loses its run to another.
-        expel: Ends a worker if that is possible, and says whether it was.
+        fingerprint: Identifies the sweep; a worker with another one is refused.
+        timeout: Seconds without a heartbeat after which a worker loses its run to another.
+        expel: Kills a worker if possible, and returns whether it did.
     """
 
     def __init__(
@@ -78,7 +78,7 @@ class Coordinator:
         )
         self.unwritten: dict[str, str] = {}  # why runs have no result, by the names of their cells
         self.handed_out = 0
-        self.workers: dict[str, bool] = {}  # whether they have been told that it is over
+        self.workers: dict[str, bool] = {}  # whether each knows that the sweep is over
         self._jobs: dict[str, Job] = {}
         self._returned: collections.deque[tuple[Cell, bool]] = collections.deque()
         self._fresh: collections.deque[Result] = collections.deque()
@@ -88,7 +88,7 @@ class Coordinator:
         self._lock = threading.RLock()
 
     def ask(self, worker: str, fingerprint: str) -> Answer:
-        """What a worker is to do. One that had a run and asks for another has been started anew."""
+        """What a worker should do next. A worker that already had a run must have been restarted."""
         with self._lock:
             if fingerprint != self.fingerprint:
                 return Answer(REFUSED)
@@ -99,7 +99,7 @@ class Coordinator:
             if following is None or isinstance(following, str):
                 return Answer(following or STOP)
             cell, take_over = following
-            # Unique over all chiefs that a worker may meet.
+            # Unique across restarts of the chief.
             identifier = SEPARATOR.join([cell.name, worker, f"{os.getpid()}.{next(self._numbers)}"])
             job = Job(identifier, cell, worker, time.monotonic(), take_over)
             self._jobs[identifier] = job
@@ -107,11 +107,11 @@ class Coordinator:
             return Answer(RUN, job)
 
     def beat(self, identifier: str) -> bool:
-        """A sign of life; False if the run is no longer the worker's."""
+        """Records a heartbeat; False if the worker no longer has the run."""
         with self._lock:
             if identifier not in self._jobs:
                 name, worker, *_ = f"{identifier}{SEPARATOR}".split(SEPARATOR)
-                cell = self._take(name)  # a chief that was started anew meets workers at work
+                cell = self._take(name)  # a restarted chief meets workers that have runs
                 if cell is None:
                     return False
                 self._jobs[identifier] = Job(identifier, cell, worker, time.monotonic())
@@ -120,23 +120,23 @@ class Coordinator:
             return True
 
     def finish(self, identifier: str, content: dict[str, Any]) -> None:
-        """What came of a run: its `result`, or why there is none: `busy`, `lost`, `left`, or an `error`."""
+        """Records the `result` of a run, or why there is none: `busy`, `lost`, `left`, or an `error`."""
         with self._lock:
             job, name = self._jobs.pop(identifier, None), identifier.partition(SEPARATOR)[0]
             if name in self.known:
                 return
             if "result" in content:
-                # Also from a worker that lost the run, or that an earlier chief gave it to: it is written.
+                # Also from a worker that lost the run, or got it from an earlier chief: the result is on disk.
                 self._end(job.cell if job else self._take(name), Result.from_json(content["result"]))
             elif job is not None and "error" in content:
                 self.unwritten[name] = content["error"]
                 self.source.ended(job.cell, None)
             elif job is not None:
                 self._returned.append((job.cell, job.take_over))
-                self.workers[job.worker] = "left" in content  # it need not be told any more
+                self.workers[job.worker] = "left" in content  # then it need not be notified
 
     def look(self) -> None:
-        """Takes the runs of silent workers back, and sees whether it is over. To be called again and again."""
+        """Takes back the runs of silent workers and checks whether the sweep is over. To be called again and again."""
         with self._lock:
             if not (self._exhausted or self._jobs or self._returned):
                 following = self._next()
@@ -145,13 +145,13 @@ class Coordinator:
             now = time.monotonic()
             paused, self._looked = now - self._looked > self.timeout / 2, now
             for job in list(self._jobs.values()):
-                if paused:  # it was this process that nobody could reach
+                if paused:  # this process itself was unreachable
                     job.heard = now
                 elif now - job.heard > self.timeout:
                     self._give_back(job, take_over=not self.expel(job.worker))
 
     def fresh(self) -> list[Result]:
-        """The results that have come since the last call."""
+        """The results that have arrived since the last call."""
         with self._lock:
             found = list(self._fresh)
             self._fresh.clear()
@@ -159,7 +159,7 @@ class Coordinator:
 
     @property
     def is_over(self) -> bool:
-        """Whether there is nothing more to run and nobody at work."""
+        """Whether nothing is left to run and no worker has a run."""
         with self._lock:
             return self._exhausted and not self._jobs and not self._returned
 
@@ -169,7 +169,7 @@ class Coordinator:
             return all(self.workers.values())
 
     def _next(self) -> tuple[Cell, bool] | str | None:
-        """A run and whether it is to be taken over; WAIT while others may yet come back; None when it is over."""
+        """A run and whether to take it over; WAIT while others may still come back; None when the sweep is over."""
         if self._returned:
             return self._returned.popleft()
         while not self._exhausted:
@@ -200,7 +200,7 @@ class Coordinator:
         self.unwritten.pop(result.name, None)
         self._fresh.append(result)
         for job in [job for job in self._jobs.values() if job.cell.name == result.name]:
-            del self._jobs[job.id]  # another was given it when the first was thought lost
+            del self._jobs[job.id]  # given to another worker when the first seemed lost
             cell = cell or job.cell
         if cell is not None:
             self.source.ended(cell, result)

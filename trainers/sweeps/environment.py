@@ -1,4 +1,4 @@
-"""What trials were made with, and how to say that a table mixes several."""
+"""The environment that trials are made with."""
 
 from typing import Any
 
@@ -8,7 +8,7 @@ from trainers.engine.records import git_revision, versions
 
 
 def this_environment() -> dict[str, Any]:
-    """That of a trial which this process runs."""
+    """The environment of the trials that this process runs."""
     return {
         "versions": versions(),
         "git_revision": git_revision(),

@@ -1,4 +1,4 @@
-"""Numbers and lists as a reader wants them: the one place that decides digits, for terminal, files and page."""
+"""Formats numbers and lists for readers: the one place that decides digits, for terminal, files and page."""
 
 import decimal
 import math
@@ -20,7 +20,7 @@ def value_text(value: object) -> str:
 
 
 def decimals(scale: float | None) -> int:
-    """How many decimals numbers that spread by `scale` deserve: two digits of it to 3.5, one from there on.
+    """How many decimals to show of numbers that spread by `scale`: two digits of it up to 3.5, one above that.
 
     >>> [decimals(scale) for scale in (0.12, 0.04, 0.0031, 25.0)]
     [2, 2, 4, 0]
@@ -45,7 +45,7 @@ def fixed(value: float, places: int) -> str:
 
 
 def signed(value: float, places: int) -> str:
-    """With its sign, also a plus.
+    """A number with its sign, including a plus.
 
     >>> signed(0.126, 2), signed(-0.001, 2)
     ('+0.13', '+0.00')
@@ -79,7 +79,7 @@ def listed(names: Sequence[str]) -> str:
 
 
 def ranges(integers: Iterable[int]) -> str:
-    """Ascending integers as a flag takes them.
+    """Ascending integers in the form that a flag takes.
 
     >>> ranges([1, 2, 3, 7]), ranges([5])
     ('1-3,7', '5')
@@ -94,7 +94,7 @@ def ranges(integers: Iterable[int]) -> str:
 
 
 def aligned(lines: Sequence[Sequence[str]]) -> str:
-    """A table for a terminal, the first line of which has the headings."""
+    """A table for a terminal; the first line has the headings."""
     widths = [max(map(len, column)) for column in zip(*lines, strict=True)]
     return "\n".join(
         "  ".join(text.ljust(width) for text, width in zip(line, widths, strict=True)).rstrip() for line in lines
@@ -102,7 +102,7 @@ def aligned(lines: Sequence[Sequence[str]]) -> str:
 
 
 def markdown_table(lines: Sequence[Sequence[str]]) -> str:
-    """A table for a page, the first line of which has the headings.
+    """A table for a page; the first line has the headings.
 
     >>> print(markdown_table([["method", "error"], ["radam", "5.1"]]))
     | method | error |

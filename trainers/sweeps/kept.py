@@ -1,4 +1,4 @@
-"""A sweep without its trials: config.json, results.csv, and environments.json, what its runs were made with."""
+"""The files that are kept of a sweep without its trials: config.json, results.csv and environments.json."""
 
 import dataclasses
 import json
@@ -15,7 +15,7 @@ CONFIG, RESULTS, ENVIRONMENTS = "config.json", "results.csv", "environments.json
 
 
 def environments_json(results: Iterable[Result]) -> str:
-    """What the runs were made with, each environment once, with the names of its runs."""
+    """The environments that the runs were made with, each once, with the names of its runs."""
     groups: dict[str, list[str]] = {}
     for result in results:
         groups.setdefault(json.dumps(result.environment, sort_keys=True), []).append(result.trial)
@@ -24,17 +24,17 @@ def environments_json(results: Iterable[Result]) -> str:
 
 
 def read_kept(folder: pathlib.Path) -> list[Result]:
-    """The runs that results.csv tells of, in its order; an `UnreadableError` if a file is damaged."""
+    """The runs in results.csv, in its order; raises an `UnreadableError` if a file is damaged."""
     results, _ = parse_results(read_text(folder / RESULTS))
     made_with = _environments(folder / ENVIRONMENTS)
     return [dataclasses.replace(result, environment=made_with.get(result.trial, {})) for result in results]
 
 
 def known_results(settings: Any) -> list[Result]:
-    """The runs of `--known_results`, but for those that failed.
+    """The runs of `--known_results`, except those that failed.
 
     Raises:
-        ConfigError: They are those of another configuration, or cannot be read.
+        ConfigError: They have another configuration, or cannot be read.
     """
     if settings.known_results is None:
         return []
@@ -51,12 +51,12 @@ def known_results(settings: Any) -> list[Result]:
 
 
 def sweep_identity(task: str, settings: Any) -> dict[str, Any]:
-    """What the results of a sweep depend on, without where its data are."""
+    """What the results of a sweep depend on, except where its data are."""
     return {**settings.identity(), "task": task}
 
 
 def check_same(ours: Mapping[str, Any], theirs: Mapping[str, Any], rule: str, place: pathlib.Path) -> None:
-    """Raises a `ConfigError` if results depend on something that differs."""
+    """Raises a `ConfigError` if anything differs that results depend on."""
     differing = sorted(name for name in {*ours, *theirs} if ours.get(name) != theirs.get(name))
     if differing:
         name = differing[0]
@@ -64,6 +64,6 @@ def check_same(ours: Mapping[str, Any], theirs: Mapping[str, Any], rule: str, pl
 
 
 def _environments(path: pathlib.Path) -> dict[str, Any]:
-    """By the names of the runs; nothing if that was not kept."""
+    """The environments by the names of the runs; empty if they were not kept."""
     listed = json.loads(read_text(path)) if path.exists() else []
     return {trial: group["environment"] for group in listed for trial in group["trials"]}

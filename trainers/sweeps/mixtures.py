@@ -1,4 +1,4 @@
-"""Says of a table whether its runs were made in several ways: other versions, revisions, machines or threads."""
+"""Reports whether the runs of a table were made with different versions, revisions, machines or threads."""
 
 from collections.abc import Iterable, Mapping
 from typing import Any
@@ -9,7 +9,7 @@ UNKNOWN = "not recorded"
 
 
 def mixtures(results: Iterable[Result]) -> list[str]:
-    """A sentence for everything that is not the same for all runs that are done.
+    """A sentence for everything that differs between the runs that are done.
 
     >>> runs = [Result("a", {}, "done", 1.0, {}, 1.0, "", {"threads": threads}) for threads in (1, 2, 2)]
     >>> mixtures(runs)

@@ -1,4 +1,4 @@
-"""Finds before the first trial what no trial of a sweep can do without: data, a batch that fits, its optimizers."""
+"""Checks before the first trial what every trial of a sweep needs: data, a batch that fits, and optimizers."""
 
 import multiprocessing
 import pathlib
@@ -27,22 +27,22 @@ REFUSALS: dict[str, type[Exception]] = {"ConfigError": ConfigError, "DataError":
 def check_cells(
     settings: Any, task: Task, cells: Iterable[Cell], results: Iterable[Result] = (), setups: Setups | None = None
 ) -> None:
-    """Raises a `ConfigError` or `DataError` if there are cells of which no run can begin.
+    """Raises a `ConfigError` or `DataError` if there are cells that cannot be run.
 
     Args:
-        settings: Those of the sweep.
-        task: What it trains.
-        cells: What is to be run.
-        results: What the sweep has, which must have been made with the same data.
-        setups: If given, keeps what is made here, for the first trial.
+        settings: The settings of the sweep.
+        task: The task that it trains.
+        cells: The cells to run.
+        results: Existing results of the sweep, which must have been made with the same data.
+        setups: If given, keeps the setup made here for the first trial.
     """
     finished = {_others(settings, result.values): result.trial for result in results if result.status != "failed"}
-    for configs in _alike(settings, cells):
+    for configs in _config_groups(settings, cells):
         first = configs[0]
         if first.init_from is not None:
             model_file(first.init_from, "--init_from")
         beginning = setups(first, task) if setups and is_reusable(first) else Beginning(first, task)
-        setups = None  # only the first trial comes soon
+        setups = None  # only the first trial starts soon
         for config in configs:
             bare_optimizer(config, beginning.plan.steps_per_epoch, beginning.plan.total_steps)
         trial = finished.get(_others(settings, {name: getattr(first, name) for name in settings.axes}))
@@ -51,7 +51,7 @@ def check_cells(
 
 
 def _others(settings: Any, values: Mapping[str, Any]) -> frozenset[tuple[str, Any]]:
-    """Those of a run's hyperparameters that data may depend on, where they are not what the sweep has anyway."""
+    """The hyperparameters of a run that data may depend on and that differ from the settings of the sweep."""
     return frozenset(
         (name, value)
         for name, value in values.items()
@@ -60,11 +60,11 @@ def _others(settings: Any, values: Mapping[str, Any]) -> frozenset[tuple[str, An
 
 
 def _check_data(settings: Any, trial: str, data: str) -> None:
-    """Raises a `ConfigError` if a trial that is done had other data: a table must not mix them."""
+    """Raises a `ConfigError` if a finished trial had other data: a table must not mix them."""
     path = pathlib.Path(settings.output_dir) / TRIALS / trial / CONFIG
     try:
         theirs = read_object(path).get("data", data)
-    except UnreadableError:  # its result is all that is needed of it
+    except UnreadableError:  # only the result of the trial is needed
         return
     if theirs != data:
         raise ConfigError(
@@ -74,10 +74,10 @@ def _check_data(settings: Any, trial: str, data: str) -> None:
 
 
 def check_cells_apart(settings: Any, task: Task, cells: Iterable[Cell], results: Iterable[Result] = ()) -> None:
-    """The same in a process of its own: TensorFlow must not be at work in one that forks workers."""
+    """Runs `check_cells` in a separate process: TensorFlow must not be running in a process that forks workers."""
     if is_at_work():
         raise ConfigError(
-            "--workers must be 1 in a process in which TensorFlow is at work: it cannot be forked. "
+            "--workers must be 1 in a process in which TensorFlow is running, because it cannot be forked. "
             f"Received: {settings.workers}"
         )
     receiving, sending = multiprocessing.Pipe(duplex=False)
@@ -92,7 +92,7 @@ def check_cells_apart(settings: Any, task: Task, cells: Iterable[Cell], results:
     sending.close()
     try:
         kind, message = receiving.recv()
-    except EOFError:  # nothing to say
+    except EOFError:  # nothing was sent: no error
         process.join()
         if process.exitcode:
             raise RuntimeError("the check of the sweep's first trials ended with an error") from None
@@ -101,8 +101,8 @@ def check_cells_apart(settings: Any, task: Task, cells: Iterable[Cell], results:
     raise REFUSALS.get(kind, ConfigError)(message)
 
 
-def _alike(settings: Any, cells: Iterable[Cell]) -> list[list[Config]]:
-    """The configs of cells, apart from their seeds, in groups that need the same data and batches."""
+def _config_groups(settings: Any, cells: Iterable[Cell]) -> list[list[Config]]:
+    """The configs of cells, one for all seeds, in groups that need the same data and batches."""
     groups: dict[str, list[Config]] = {}
     seen = set()
     for cell in cells:

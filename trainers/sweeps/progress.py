@@ -10,19 +10,19 @@ from trainers.sweeps.results import Result
 
 
 class Progress:
-    """The line; nothing where it is not to be shown.
+    """The progress line.
 
     Args:
-        task: What is trained.
-        total: Runs in all, if known.
-        done: Runs that were there before.
-        shown: Whether to show it.
+        task: The task that is trained.
+        total: Total number of runs, if known.
+        done: Number of runs that were done before.
+        shown: Whether to show the line.
     """
 
     def __init__(self, task: Task, total: int | None, done: int, shown: bool) -> None:
         self.task = task
         self.best: float | None = None
-        self._told = objective_named(task.name, f"val_{task.objective}", task.direction)
+        self._objective = objective_named(task.name, f"val_{task.objective}", task.direction)
         self._bar = tqdm(total=total, initial=done, unit="trial", desc="sweep", disable=not shown)
 
     def __enter__(self) -> "Progress":
@@ -36,6 +36,6 @@ class Progress:
         if result.objective is not None:
             self.best = result.objective if self.best is None else choose(self.best, result.objective)
         self._bar.set_postfix_str(
-            "" if self.best is None else f"best {self._told.label} {self._told.shown(self.best):.4g}"
+            "" if self.best is None else f"best {self._objective.label} {self._objective.shown(self.best):.4g}"
         )
         self._bar.update(1)

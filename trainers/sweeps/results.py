@@ -1,4 +1,4 @@
-"""The runs of a sweep: one line of JSON each, in a folder each, and all of them as CSV."""
+"""The results of the runs of a sweep: one line of JSON in the folder of each run, and all of them as CSV."""
 
 import csv
 import dataclasses
@@ -14,7 +14,7 @@ from trainers.engine.errors import DataError
 
 STATUSES = ("done", "diverged", "failed")
 TRIALS, RESULT = "trials", "result.json"
-AGAIN = "@"  # between the name of a trial and a number, in the name of a folder that another worker has taken over
+AGAIN = "@"  # between trial and number in the name of a folder that another worker has taken over
 
 # The hyperparameters of a sweep, each with its values in order.
 Grid = Mapping[str, Sequence[Any]]
@@ -22,7 +22,7 @@ Grid = Mapping[str, Sequence[Any]]
 
 @dataclasses.dataclass(frozen=True)
 class Result:
-    """One run: its hyperparameters and what came of them.
+    """One run: its hyperparameters and its outcome.
 
     `objective` is a finite number if and only if `status` is "done". A metric that is not finite is None.
 
@@ -30,11 +30,11 @@ class Result:
         trial: The name of the run.
         values: Its hyperparameters, in order: learning_rate, beta_2, warmup, seed and any others.
         status: "done", "diverged" or "failed".
-        objective: What the sweep compares.
-        metrics: Whatever else was measured.
+        objective: The value that the sweep compares.
+        metrics: Other measured values.
         seconds: How long it took.
         error: Why it failed.
-        environment: What it was made with: versions, git_revision, machine, threads. Older results have none.
+        environment: The versions, git_revision, machine and threads it was made with. Older results have none.
     """
 
     trial: str
@@ -67,7 +67,7 @@ class Result:
         seconds: float,
         environment: Mapping[str, Any] | None = None,
     ) -> "Result":
-        """A run that came to its end: done, or diverged if its objective is not a finite number.
+        """A run that was completed: done, or diverged if its objective is not a finite number.
 
         >>> Result.measured("0001", {"seed": 1}, float("nan"), {}, 2.5).status
         'diverged'
@@ -82,7 +82,7 @@ class Result:
 
     @property
     def name(self) -> str:
-        """That of its cell."""
+        """The name of its cell."""
         return self.trial.partition(AGAIN)[0]
 
     def to_json(self) -> str:
@@ -91,13 +91,13 @@ class Result:
 
 
 def in_unit(result: Result, shown: Callable[[float], float]) -> Result:
-    """The same run with its objective as tables tell it."""
+    """The same run with its objective in the unit of the tables."""
     value = None if result.objective is None else shown(result.objective)
     return dataclasses.replace(result, objective=value)
 
 
 def read_result(folder: pathlib.Path) -> Result:
-    """What came of a trial that has ended; a `DataError` if its file is damaged."""
+    """The result of a trial that has ended; raises a `DataError` if its file is damaged."""
     path = folder / RESULT
     try:
         return Result.from_json(path.read_text())
@@ -109,12 +109,12 @@ def read_result(folder: pathlib.Path) -> Result:
 
 
 def read_results(folder: pathlib.Path) -> list[Result]:
-    """What the trials of a sweep came to, each once, in the order of their folders' names."""
+    """The results of a sweep, one per trial, in the order of the folders' names."""
     return each_once(read_result(trial) for trial in finished_trials(folder))
 
 
 def each_once(results: Iterable[Result]) -> list[Result]:
-    """Of a trial that one worker failed at and another finished, the latter counts."""
+    """One result per trial: if one worker failed and another finished, the latter counts."""
     found: dict[str, Result] = {}
     for result in results:
         if result.name not in found or found[result.name].status == "failed":
@@ -133,8 +133,8 @@ def results_csv(results: Iterable[Result], objective: str, grid: Grid | None = N
     Args:
         results: The runs, in any order.
         objective: The name of the objective.
-        grid: The values of each hyperparameter in their order. Values that it does not list come after those, numbers
-            by size and names by the alphabet.
+        grid: The values of each hyperparameter in their order. Other values come after these, numbers by size and
+            names in alphabetical order.
     """
     grid = grid or {}
     runs = list(results)
@@ -158,7 +158,7 @@ def csv_text(rows: Iterable[Sequence[Any]]) -> str:
 
 
 def place(value: Any, listed: Sequence[Any] = ()) -> tuple[Any, ...]:
-    """A key that sorts values as they are listed, then numbers by size, then names by the alphabet.
+    """A key that sorts values as they are listed, then numbers by size, then names in alphabetical order.
 
     >>> sorted(["b", 2, 10, "a", "z"], key=lambda value: place(value, ["z"]))
     ['z', 2, 10, 'a', 'b']

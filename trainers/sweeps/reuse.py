@@ -1,4 +1,4 @@
-"""One setup for many runs: another rate, beta_2, warmup or seed is another value, not another graph."""
+"""Reuses one setup for many runs: rate, beta_2, warmup and seed are variables, so the graph is built only once."""
 
 import dataclasses
 import functools
@@ -21,13 +21,13 @@ VALUES = ("learning_rate", "beta_2", "warmup", "warmup_period", "first_steps", "
 
 
 class _Read:
-    """What an update has read from variables; not an attribute of the optimizer, since Keras tracks those."""
+    """The values an update has read from variables, not attributes of the optimizer because Keras tracks those."""
 
     betas: Betas
 
 
 class TableAdam(tfwarmup.Adam):
-    """Does what another `Adam` or `RAdam` would do: it reads the numbers of each update from a table."""
+    """Imitates another `Adam` or `RAdam` by reading the numbers of each update from a table."""
 
     def __init__(self, other: tfwarmup.Adam, updates: int) -> None:
         options = ("weight_decay", "global_clipnorm", "use_ema", "ema_momentum")
@@ -39,7 +39,7 @@ class TableAdam(tfwarmup.Adam):
         self.imitate(other, update_numbers(other, updates))
 
     def imitate(self, other: tfwarmup.Adam, numbers: tf.Tensor) -> None:
-        """Does from now on what another optimizer would do, whose `update_numbers` are given."""
+        """Imitates another optimizer from now on; `numbers` are its `update_numbers`."""
         self._table.assign(numbers)
         self._discounts.assign([other._betas.first, other._betas.second])
 
@@ -55,7 +55,7 @@ class TableAdam(tfwarmup.Adam):
 
     @_betas.setter
     def _betas(self, value: Betas) -> None:
-        """Nothing: what `Adam` finds in its arguments is not what counts here."""
+        """Does nothing: the betas come from variables, not from the arguments of `Adam`."""
 
     def _next_scalars(self, learning_rate: Any) -> Scalars:
         scalars = Scalars(*tf.unstack(tf.gather(self._table, self.iterations)))
@@ -63,9 +63,9 @@ class TableAdam(tfwarmup.Adam):
 
 
 def update_numbers(optimizer: tfwarmup.Adam, updates: int) -> tf.Tensor:
-    """The scalars of so many updates, [updates, 3]: by the optimizer's own formula in float32, one after the other.
+    """The scalars of the first updates, [updates, 3], by the optimizer's own formula in float32.
 
-    Not all at once: the exponential of a vector and that of a number can differ in the last bit.
+    Computed one by one: the exponential of a vector and that of a number can differ in the last bit.
     """
     rate = learning_rate_of(optimizer)
 
@@ -82,7 +82,7 @@ def update_numbers(optimizer: tfwarmup.Adam, updates: int) -> tf.Tensor:
 
 
 class ReusableSetup(Setup):
-    """A setup that can be set back to the beginning of another run."""
+    """A setup that can be reset to the beginning of another run."""
 
     def __init__(self, config: Config, task: Task) -> None:
         super().__init__(config, task)
@@ -95,11 +95,11 @@ class ReusableSetup(Setup):
         return self._bare
 
     def fits(self, config: Config) -> bool:
-        """Whether the run of a config differs from this setup's in nothing but values."""
+        """Whether a config differs from that of this setup only in `VALUES`."""
         return type(config) is type(self.config) and without_values(config) == without_values(self.config)
 
     def reset(self, config: Config) -> "ReusableSetup":
-        """Model, optimizer and data as a new setup of this config would have them."""
+        """Resets model, optimizer and data to those of a new setup of this config."""
         self.config = config
         variables = [*self.model.variables, *self.optimizer.variables]
         for variable, value in zip(variables, [*self._first_weights(config), *self._beginning], strict=True):
@@ -110,16 +110,16 @@ class ReusableSetup(Setup):
         return self
 
     def training(self, start: int) -> Any:
-        return super().training(start) if start or self.strategy.num_replicas_in_sync > 1 else self._from_the_first
+        return super().training(start) if start or self.strategy.num_replicas_in_sync > 1 else self._from_first_step
 
     @functools.cached_property
-    def _from_the_first(self) -> Any:
-        """Batches of whatever seed is set when their iterator is made."""
+    def _from_first_step(self) -> Any:
+        """Batches from the first step, with the seed that is set when their iterator is created."""
         feed = dataclasses.replace(self._feed(0, training=True), seed=self.stepper.seed)
         return self._distributed(self.data.train.training, feed)
 
     def _first_weights(self, config: Config) -> list[Any]:
-        """Those of a new model; among the values of a config they depend on the seed alone."""
+        """The weights of a new model; among `VALUES`, they depend only on the seed."""
         if self._first[0] != config.seed:
             keras.utils.set_random_seed(config.seed)
             with self.strategy.scope():
@@ -127,7 +127,7 @@ class ReusableSetup(Setup):
         return self._first[1]
 
     def _numbers_of(self, config: Config) -> tf.Tensor:
-        """Computed once for all seeds."""
+        """The numbers of all updates, computed once for all seeds."""
         key = tuple(getattr(config, name) for name in VALUES if name not in ("seed", "output_dir"))
         if key not in self._numbers:
             self._numbers[key] = update_numbers(self._bare, self.plan.total_steps)
@@ -143,14 +143,14 @@ class ReusableSetup(Setup):
 
 
 def is_reusable(config: Config) -> bool:
-    """Whether the optimizer of a config is one that a table can stand for."""
+    """Whether `TableAdam` can imitate the optimizer of a config."""
     by_formula = not (config.gradient_init or config.clip_update_rms or config.resolved_warmup == "dynamic")
     ours = config.optimizer in OWN_OPTIMIZERS and by_formula
     return ours and tfwarmup.steps.rounded_betas(config.beta_1, config.beta_2).fused
 
 
 class Setups:
-    """Hands out setups: the last one again, if it fits."""
+    """Makes setups; reuses the last one if it fits."""
 
     def __init__(self) -> None:
         self._last: ReusableSetup | None = None
@@ -169,5 +169,5 @@ def _values(owner: Any) -> list[Any]:
 
 
 def without_values(config: Config) -> dict[str, Any]:
-    """What two runs must have in common to share a setup."""
+    """The fields in which two runs must agree to share a setup."""
     return {name: value for name, value in dataclasses.asdict(config).items() if name not in VALUES}

@@ -1,4 +1,4 @@
-"""Searches for the best cell by keras-tuner's oracles; a cell counts by the mean over its seeds."""
+"""Searches for the best cell with keras-tuner's oracles. The score of a cell is the mean over its seeds."""
 
 import collections
 import itertools
@@ -16,17 +16,17 @@ from trainers.sweeps.results import Result
 from trainers.sweeps.service import unlocked_on_error, without_files
 from trainers.sweeps.space import make_cell
 
-EPOCHS = "tuner/epochs"  # where Hyperband says how long a trial may be
-UNITS = 27  # that Hyperband divides --steps into: three times three times three
-DIGITS = 3  # of a number that was drawn: more only make names long
+EPOCHS = "tuner/epochs"  # Hyperband's name for the length of a trial
+UNITS = 27  # that Hyperband divides --steps into, 3 ** 3
+DIGITS = 3  # of a drawn number; more would only make names long
 DISTANCE = "one_minus_beta_2"
-NO_SEED = 2**31 - 1  # what 0 becomes: keras-tuner takes it for no seed at all
+NO_SEED = 2**31 - 1  # in place of 0, which keras-tuner takes for no seed
 
 
 class SearchSource:
-    """The runs of a search: for each cell that an oracle draws, one with every seed.
+    """The runs of a search: one per seed for each cell that an oracle draws.
 
-    With the same settings and results it draws the same cells again.
+    The same settings and results lead to the same cells.
     """
 
     def __init__(self, settings: Any, objective: str, direction: str) -> None:
@@ -70,7 +70,7 @@ class SearchSource:
                     self._score(trial, list(results.values()))
 
     def _score(self, trial: Trial, results: list[Result | None]) -> None:
-        """Tells the oracle the mean over seeds. A run that diverged counts as the worst that any has led to."""
+        """Reports the mean over seeds to the oracle. A run that diverged counts as the worst value so far."""
         values = [self._value(result) for result in results]
         known = [value for value in values if value is not None]
         trial.status = TrialStatus.COMPLETED if len(known) == len(values) else TrialStatus.FAILED
@@ -100,7 +100,7 @@ def _make_oracle(settings: Any, objective: keras_tuner.Objective) -> keras_tuner
         "objective": objective,
         "hyperparameters": _space(settings),
         "seed": settings.seed or NO_SEED,
-        "max_consecutive_failed_trials": 10**9,  # a sweep goes on
+        "max_consecutive_failed_trials": 10**9,  # a sweep continues after failures
     }
     if settings.search == "hyperband":
         oracle = without_files(HyperbandOracle)(max_epochs=_units(settings), **options)
@@ -112,12 +112,12 @@ def _make_oracle(settings: Any, objective: keras_tuner.Objective) -> keras_tuner
 
 
 def _units(settings: Any) -> int:
-    """What Hyperband calls epochs: those of a run, or parts of its steps."""
+    """What Hyperband calls epochs: the epochs of a run, or parts of its steps."""
     return int(settings.epochs if settings.steps is None else min(settings.steps, UNITS))
 
 
 def _length(settings: Any, units: int) -> dict[str, int]:
-    """How long a run of Hyperband is, as the flag of a run says it."""
+    """The flag that sets the length of a run to `units` of Hyperband."""
     if settings.steps is None:
         return {"epochs": units}
     return {"steps": math.ceil(settings.steps * units / _units(settings))}

@@ -1,6 +1,6 @@
-"""The chief and its workers over keras-tuner's own protocol; here is every private name of keras-tuner.
+"""The chief and its workers over keras-tuner's protocol. Only this file uses private names of keras-tuner.
 
-A trial of this protocol carries JSON as a hyperparameter: its own numbers have the precision of float32.
+A trial carries its values as JSON in one hyperparameter, because the numbers of the protocol are float32.
 """
 
 import contextlib
@@ -23,11 +23,11 @@ from trainers.engine.processes import POLL_SECONDS
 from trainers.sweeps.coordinator import RUN, SEPARATOR, STOP, Answer, Coordinator
 
 CONTENT = "content"
-LINGER_SECONDS = 5.0  # that the chief waits for workers to hear that it is over
-LEAVING_SECONDS = 2.0  # that a worker which is stopped has to say so
-BEATS = 5  # signs of life in the time after which a worker counts as silent
+LINGER_SECONDS = 5.0  # that the chief waits for workers to learn that the sweep is over
+LEAVING_SECONDS = 2.0  # for a stopped worker to give back its run
+BEATS = 5  # heartbeats per worker timeout
 BEAT_SECONDS_AT_MOST = 10.0
-# A chief that was started anew is found soon: gRPC would wait longer and longer, up to two minutes.
+# To find a restarted chief soon: by default, gRPC waits longer and longer, up to two minutes.
 RECONNECTING = [
     (f"grpc.{name}_reconnect_backoff_ms", wait) for name, wait in (("initial", 100), ("min", 100), ("max", 1000))
 ]
@@ -38,7 +38,7 @@ class ChiefGoneError(ConfigError):
 
 
 class _Oracle:
-    """What keras-tuner's service calls, from threads of its own. An error ends the chief, which must not go on deaf."""
+    """The oracle that keras-tuner's service calls from its own threads. An error here ends the chief."""
 
     def __init__(self, coordinator: Coordinator) -> None:
         self._coordinator = coordinator
@@ -68,7 +68,7 @@ class _Oracle:
 
 
 def serve(coordinator: Coordinator, address: str, watch: Callable[[], None] = lambda: None) -> None:
-    """Hands out runs until all have ended and the workers have been told; calls `watch` again and again."""
+    """Hands out runs until all have ended and the workers know it; calls `watch` again and again."""
     server = grpc.server(futures.ThreadPoolExecutor(max_workers=1))
     oracle = _Oracle(coordinator)
     protos.get_service_grpc().add_OracleServicer_to_server(oracle_chief.OracleServicer(oracle), server)
@@ -91,7 +91,7 @@ def serve(coordinator: Coordinator, address: str, watch: Callable[[], None] = la
 
 
 class ChiefClient:
-    """A worker's side."""
+    """The worker's side of the connection."""
 
     def __init__(self, address: str, worker: str, fingerprint: str, timeout: float) -> None:
         self._address, self._tuner_id, self._timeout = address, f"{worker}{SEPARATOR}{fingerprint}", timeout
@@ -99,7 +99,7 @@ class ChiefClient:
         self._messages = protos.get_service()
 
     def ask(self) -> tuple[Answer, dict[str, Any]]:
-        """What to do, and with which values."""
+        """Returns what to do next, and the run with its values."""
         request = self._messages.CreateTrialRequest(tuner_id=self._tuner_id)
         trial = Trial.from_proto(self._call(self._stub.CreateTrial, request).trial)
         return Answer(trial.status), {"id": trial.trial_id, **_content(trial)}
@@ -109,14 +109,14 @@ class ChiefClient:
         self._call(self._stub.EndTrial, request)
 
     def leave(self, identifier: str) -> None:
-        """Gives a run back, for another to go on with; the chief may be gone itself."""
+        """Gives a run back for another worker to continue. The chief itself may be gone."""
         request = self._messages.EndTrialRequest(trial=_trial(identifier, STOP, {"left": True}).to_proto())
         with contextlib.suppress(grpc.RpcError):
             self._stub.EndTrial(request, timeout=LEAVING_SECONDS)
 
     @contextlib.contextmanager
     def beating(self, identifier: str) -> Iterator[None]:
-        """Inside, a thread gives signs of life."""
+        """A context in which a thread sends heartbeats."""
         ended = threading.Event()
         every = min(self._timeout / BEATS, BEAT_SECONDS_AT_MOST)
 
@@ -144,14 +144,14 @@ class ChiefClient:
 
 
 def without_files(kind: type[Any]) -> type[Any]:
-    """A class of oracles that keep no files: what has been done is known from the results of the trials."""
+    """A subclass of an oracle that writes no files: the results of the trials record what has been done."""
     nothing = {"save": lambda self: None, "_save_trial": lambda self, trial: None}
     return type(kind.__name__, (kind,), nothing)
 
 
 @contextlib.contextmanager
 def unlocked_on_error(oracle: keras_tuner.Oracle) -> Iterator[None]:
-    """keras-tuner's `synchronized` keeps the lock of an oracle whose method raises an error: the next call hangs."""
+    """Releases an oracle's lock after an error: keras-tuner's `synchronized` does not, and the next call would hang."""
     try:
         yield
     except BaseException:

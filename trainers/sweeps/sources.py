@@ -1,4 +1,4 @@
-"""Where the runs of a grid come from."""
+"""The source of the runs of a grid."""
 
 from collections.abc import Iterable
 
@@ -7,10 +7,10 @@ from trainers.sweeps.results import Result
 
 
 class GridSource:
-    """Cells in their order.
+    """Hands out cells in their order.
 
-    keras-tuner's own grid finds the next cell from those that have ended: it forgets some after a kill, and gives one
-    at a time to any number of workers.
+    keras-tuner's own grid derives the next cell from those that have ended: it forgets some after a kill, and hands out
+    only one at a time, however many workers there are.
     """
 
     def __init__(self, cells: Iterable[Cell]) -> None:
@@ -24,4 +24,4 @@ class GridSource:
         return self._waiting.pop(name, None)
 
     def ended(self, cell: Cell, result: Result | None) -> None:
-        """Nothing: what comes next does not depend on it."""
+        """Does nothing: the next cell does not depend on results."""

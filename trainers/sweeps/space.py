@@ -18,14 +18,14 @@ DEFAULT_TASK = "image_classification"
 WORKERS_AT_MOST = 1024
 SEARCHES = ("grid", "random", "bayesian", "hyperband")
 LISTS = ("learning_rates", "beta_2s", "warmups", "warmup_periods", "seeds")
-GROWING = (*LISTS, "sweep", "search", "trials")  # flags that say which runs there are, not what they are
+GROWING = (*LISTS, "sweep", "search", "trials")  # flags that select the runs and do not change any of them
 
 
 @dataclasses.dataclass(frozen=True)
 class SweepSettings(Settings):
     """The flags of a sweep; a command combines them with those of the task.
 
-    What only says which runs there are is no identity: a folder takes more of them at any time.
+    Flags that only select the runs are not part of the identity: runs can be added to a folder at any time.
     """
 
     subject = "Sweep"
@@ -97,7 +97,7 @@ class SweepSettings(Settings):
         self.axes  # noqa: B018 - checked here
 
     def identity(self) -> dict[str, Any]:
-        """What the result of any of its runs depends on: not the single values in whose place lists stand."""
+        """What the results of all runs depend on, without the single values that the lists replace."""
         return {name: value for name, value in super().identity().items() if name not in (*FIELDS, PERIOD)}
 
     @functools.cached_property
@@ -107,7 +107,7 @@ class SweepSettings(Settings):
 
     @property
     def methods(self) -> list[tuple[str, float | None]]:
-        """The warmups, a tuned one once for each of its periods."""
+        """The warmups; a tuned one appears once for each of its periods."""
         return [
             (warmup, period)
             for warmup in self.warmups
@@ -116,7 +116,7 @@ class SweepSettings(Settings):
 
 
 def sweep_config_class(task: str) -> type[Any]:
-    """The config of a sweep of a task: its own fields and those of the task."""
+    """The config class of a sweep of a task, with the fields of the sweep and of the task."""
     config_class = CONFIGS[task]
     name = f"{config_class.__name__.removesuffix('Config')}SweepConfig"
     fields = [("task", str, option(task, "Task to train.", tuple(CONFIGS)))]
@@ -127,9 +127,9 @@ def sweep_config_class(task: str) -> type[Any]:
 
 
 def grid(settings: Any) -> list[Cell]:
-    """All cells. Seeds change slowest: a sweep that is stopped has whole tables of fewer seeds.
+    """All cells. Seeds change slowest, so that a sweep that is stopped has complete tables with fewer seeds.
 
-    Then come the further axes, which may need another model or other data.
+    The further axes come next, because they may need another model or other data.
     """
     axes = settings.axes
     return [
@@ -153,7 +153,7 @@ def make_cell(
 
 
 def trial_config(settings: Any, values: dict[str, Any], folder: str) -> Config:
-    """The config of the run with some hyperparameters."""
+    """The config of the run with these hyperparameters."""
     config_class: type[Config] = settings.run_class
     fields = {field.name for field in dataclasses.fields(config_class)}
     base = {name: getattr(settings, name) for name in fields}
@@ -162,7 +162,7 @@ def trial_config(settings: Any, values: dict[str, Any], folder: str) -> Config:
 
 
 def base_values(settings: Any) -> dict[str, Any]:
-    """What runs that were made before an axis was added have for it."""
+    """The values of the further axes for runs that were made before these were added."""
     return {name: getattr(settings, name) for name in settings.axes}
 
 
@@ -174,9 +174,9 @@ def table_grid(settings: Any) -> dict[str, list[Any]]:
 
 
 def fingerprint(settings: Any) -> str:
-    """What the runs of two settings have in common if they are the same runs: a chief compares its workers by it.
+    """A hash that is the same for settings with the same runs, by which a chief checks its workers.
 
-    Where the data are is part of it, as long as nobody has compared what they are.
+    It includes where the data are, because nothing has compared their content yet.
     """
-    told = {**settings.identity(), **settings.data_places()}
-    return hashlib.sha256(json.dumps(told, sort_keys=True).encode()).hexdigest()[:16]
+    identity = {**settings.identity(), **settings.data_places()}
+    return hashlib.sha256(json.dumps(identity, sort_keys=True).encode()).hexdigest()[:16]

@@ -1,4 +1,4 @@
-"""Reads results.csv back: all that is kept of a sweep whose trials are gone. Needs no TensorFlow."""
+"""Reads the results.csv of a sweep whose trials are gone. Needs no TensorFlow."""
 
 import csv
 import json
@@ -15,7 +15,7 @@ TYPES = {"learning_rate": float, "beta_2": float, "seed": int, "warmup": str, PE
 
 
 def parse_results(text: str) -> tuple[list[Result], str]:
-    """The runs of a results.csv, and the name of their objective; an `UnreadableError` for anything else."""
+    """The runs in a results.csv, and the name of their objective; raises an `UnreadableError` for anything else."""
     rows = list(csv.reader(text.splitlines()))
     headings = rows[0] if rows else []
     missing = [name for name in (BEFORE, *FIELDS, *AFTER) if name not in headings]

@@ -1,4 +1,4 @@
-"""The table of a sweep and what it says: as CSV, as markdown, and for the terminal."""
+"""The table of a sweep and its findings: as CSV, as Markdown, and for the terminal."""
 
 import statistics
 from collections.abc import Sequence
@@ -14,7 +14,7 @@ from trainers.sweeps.tuned import duels
 from trainers.sweeps.tuned_findings import NOTE as TUNED_NOTE
 from trainers.sweeps.tuned_findings import TITLE, tuned_findings, tuned_table
 
-# The axes of the rows of the paper's tables, as a sweep and as a page call them.
+# The axes of the rows of the paper's tables, by their names in a sweep and on a page.
 PAPERS = ("learning_rate", "beta_2", "learning rate", "β₂")
 DEFAULT_TERMS = Terms()
 COLUMNS = ("mean", "std", "n", "diverged", "failed", "missing", "objective")
@@ -41,9 +41,9 @@ def summary_markdown(
     """The page of a sweep: the table, the best cell, and the methods compared, over all cells and in each.
 
     Args:
-        table: That of the sweep.
-        title: What the page is called.
-        results: The runs behind the table, to tell whether they were made alike.
+        table: The table of the sweep.
+        title: The title of the page.
+        results: The runs behind the table, to report how they differ in versions, machines and so on.
         terms: What the methods are judged by.
     """
     parts = [f"# {title}: {_objective(table)}", markdown_table(cell_lines(table)), *notes(table), *mixtures(results)]
@@ -89,7 +89,7 @@ def cell_lines(table: Table) -> list[list[str]]:
 
 
 def cell_text(cell: Cell, seeds: int, places: int) -> str:
-    """Mean and standard deviation; the seeds behind them wherever these are not all.
+    """Mean and standard deviation; with the number of seeds if some are missing.
 
     >>> cell_text(Cell({1: 19.4, 2: 19.6}, {3: "diverged"}), seeds=3, places=1)
     '19.5 ± 0.1 (2 of 3; 1 diverged)'
@@ -109,7 +109,7 @@ def cell_text(cell: Cell, seeds: int, places: int) -> str:
 
 
 def _places(table: Table) -> int:
-    """One number of decimals for all cells: that of the typical spread, or four digits where there is none."""
+    """The number of decimals of all cells: that of the typical spread, or four digits if there is none."""
     deviations = [cell.deviation for cell in table.cells.values() if cell.deviation]
     if deviations:
         return decimals(statistics.median(deviations))
@@ -118,14 +118,14 @@ def _places(table: Table) -> int:
 
 
 def notes(table: Table) -> list[str]:
-    """What the numbers are and which runs they lack, then the best cell."""
+    """What the numbers are and which runs are missing, then the best cell."""
     seeds = len(table.seeds)
     meaning = f"Mean ± standard deviation over {seeds} seeds." if seeds > 1 else "One seed."
     return [" ".join([meaning, *_left_out(table)]), f"Best: {_best(table)}", *_best_of_axes(table)]
 
 
 def _left_out(table: Table) -> list[str]:
-    """A sentence for every method that has not all of its runs."""
+    """A sentence for every method with runs that are not done."""
     sentences = []
     for method in table.methods:
         cells = [table.cell(row, method) for row in table.rows]
@@ -160,8 +160,8 @@ def _best(table: Table, **fixed: Any) -> str:
     values = "".join(f", {name} {value_text(value)}" for name, value in named)
     cell = table.cell(row, method)
     fewer = table.better_with_fewer_seeds(cell, **fixed)
-    told = f"{cell_text(cell, len(table.seeds), _places(table))} with {method}{values}"
+    best = f"{cell_text(cell, len(table.seeds), _places(table))} with {method}{values}"
     if not fewer:
-        return f"{told}."
+        return f"{best}."
     who = "1 cell has a better mean" if fewer == 1 else f"{fewer} cells have better means"
-    return f"{told}, of the cells with the most seeds, {cell.n}; {who} over fewer seeds."
+    return f"{best}, of the cells with the most seeds, {cell.n}; {who} over fewer seeds."

@@ -41,7 +41,7 @@ def sweep(settings: Any) -> str:
 
 
 def _dry_run(settings: Any) -> str:
-    """What all runs would take, by the first of them; further axes may make others take more or less."""
+    """What all runs would cost, estimated from the first one; with further axes, others may cost more or less."""
     from trainers.engine.dry_run import describe_run  # not needed otherwise
 
     cells = grid(settings)
@@ -49,7 +49,7 @@ def _dry_run(settings: Any) -> str:
 
 
 def _work_for_chief(settings: Any, name: str, address: str, check: bool = True) -> str:
-    """One of several workers; its chief may be started later."""
+    """Runs as one of several workers; the chief may be started later."""
     folder = RunFolder(settings, f"sweep of {settings.task}", chief=False)
     trials = Trials(settings)
     if check:
@@ -58,26 +58,26 @@ def _work_for_chief(settings: Any, name: str, address: str, check: bool = True) 
     try:
         work(chief, trials)
     except ConfigError as error:
-        RunFolder(settings, folder.task, chief=False)  # says which flag the chief has another value for
+        RunFolder(settings, folder.task, chief=False)  # its error names the flag that differs
         if not (isinstance(error, ChiefGoneError) and _is_over(folder.path)):
             raise
     return f"{name}: no more trials"
 
 
 def _is_over(folder: pathlib.Path) -> bool:
-    """Whether a chief has ended its work, and not only gone away."""
+    """Whether the chief has finished its work, and not only disappeared."""
     status = folder / "status"
     return status.exists() and status.read_text().startswith(("done", IncompleteError.status))
 
 
 class Sweep:
-    """All that is planned, and all that is known of it."""
+    """A sweep: the planned runs and the results so far."""
 
     def __init__(self, settings: Any) -> None:
         self.settings, self.task = settings, load_task(settings.task)
         self.cells = grid(settings)
         for cell in self.cells:
-            trial_config(settings, cell.values, "-")  # a value that no run can start with is refused before the first
+            trial_config(settings, cell.values, "-")  # refuses invalid values before the first run
         self.folder = RunFolder(settings, f"sweep of {self.task.name}")
         self.results = {result.name: result for result in read_results(self.folder.path)}
         planned = {cell.name for cell in self.cells}
@@ -85,7 +85,7 @@ class Sweep:
         self.results |= {result.name: result for result in self.known}
 
     def run(self, role: str | None) -> str:
-        """Runs all that is to be run, as the chief of other processes or alone."""
+        """Runs everything that is not done, as the chief of other processes or alone."""
         alone = role is None and self.settings.workers == 1
         trials = Trials(self.settings) if alone else None
         self._check(trials, forks=role is None and not alone)
@@ -114,7 +114,7 @@ class Sweep:
             return self._conclude(tables.write(), source, coordinator)
 
     def _check(self, trials: Trials | None, forks: bool) -> None:
-        """Refuses what no trial can do without, unless there is nothing left to run."""
+        """Checks what every trial needs, unless there is nothing left to run."""
         left = [cell for cell in self.cells if self._is_open(cell.name)]
         if forks:
             check_cells_apart(self.settings, self.task, left, self.results.values())
@@ -156,7 +156,7 @@ class Sweep:
         return result is None or result.status == "failed"
 
     def _conclude(self, said: str, source: Source, coordinator: Coordinator) -> str:
-        """Returns the table if nothing lacks; says what does if not."""
+        """Returns the table if it is complete; otherwise raises an error that says what is missing."""
         planned = source.drawn if isinstance(source, SearchSource) else {cell.name: cell for cell in self.cells}
         failed = [self.results[name] for name in planned if name in self.results and self._is_open(name)]
         missing = [name for name in planned if name not in self.results]

@@ -19,7 +19,7 @@ Row = tuple[Any, ...]
 
 @dataclasses.dataclass(frozen=True)
 class Cell:
-    """The runs that differ in nothing but the seed."""
+    """Runs that differ only in the seed."""
 
     values: Mapping[Any, float] = dataclasses.field(default_factory=dict)  # of the runs that are done, by seed
     ends: Mapping[Any, str] = dataclasses.field(default_factory=dict)  # how the others ended, by seed
@@ -38,7 +38,7 @@ class Cell:
 
     @property
     def seeds(self) -> frozenset[Any]:
-        """Of all runs, however they ended."""
+        """The seeds of all runs, however they ended."""
         return frozenset([*self.values, *self.ends])
 
     @property
@@ -68,7 +68,7 @@ class Cell:
 class Table:
     """Cells by row and method. A row is the values of `row_names`: all hyperparameters but the warmup's and the seed.
 
-    `planned` are the seeds that a cell is to have.
+    `planned` has the seeds that each cell should have.
     """
 
     objective: str
@@ -91,10 +91,10 @@ class Table:
         return self.cells.get((row, method), Cell())
 
     def best(self, **fixed: Any) -> tuple[Row, str] | None:
-        """Where the mean is best, among the cells with the most seeds done: a lucky survivor is not the best.
+        """The cell with the best mean, among those with the most seeds done: a lucky survivor is not the best.
 
         Args:
-            **fixed: Values of names in `row_names`, for the best of the rows with these alone.
+            **fixed: Values of names in `row_names`, to consider only rows that have them.
         """
         cells = self._cells_at(fixed)
         most = max((cell.n for cell in cells.values()), default=0)
@@ -116,14 +116,14 @@ class Table:
 
 
 def tabulate(results: Iterable[Result], objective: str, direction: str, grid: Grid | None = None) -> Table:
-    """The table of a sweep, whole or still running.
+    """The table of a sweep, complete or still running.
 
     Args:
         results: The runs, in any order; every one has a warmup and a seed.
         objective: The name of the objective.
         direction: "min" or "max": which objective is better.
-        grid: The values of each hyperparameter: the order of the warmups, and the cells and seeds that are still to
-            come. Without it, what the runs have.
+        grid: The values of each hyperparameter, which give the order of the warmups, and the planned cells and seeds.
+            Without it, those of the runs.
     """
     if direction not in DIRECTIONS:
         raise ValueError(f"`direction` must be one of {', '.join(DIRECTIONS)}. Received: direction={direction!r}")
@@ -187,7 +187,7 @@ def _planned_methods(grid: Grid) -> list[str]:
 
 
 def _methods(labels: Iterable[str], runs: Sequence[Result], planned: Sequence[str]) -> tuple[str, ...]:
-    """As they are planned; those that are not after these, by their names and periods."""
+    """The planned methods in their order, then the others by name and period."""
     keys = {method_label(run.values): (run.values[METHOD], run.values.get(PERIOD) or 0) for run in runs}
     return tuple(sorted(dict.fromkeys(labels), key=lambda label: (place(label, planned)[:2], keys.get(label, ("", 0)))))
 

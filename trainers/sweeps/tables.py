@@ -1,4 +1,4 @@
-"""The files of a sweep that tell what it led to, written again after every trial."""
+"""The files with the results of a sweep, written again after every trial."""
 
 import dataclasses
 import logging
@@ -16,7 +16,7 @@ from trainers.sweeps.summary import summary_csv, summary_markdown, summary_text
 from trainers.sweeps.table import tabulate
 from trainers.sweeps.tuned import duels, duels_csv
 
-SHARE = 20  # of the time since the tables were written that writing them again may take: one part in this many
+SHARE = 20  # writing the tables takes at most about one part in this many of the time
 
 
 class Tables:
@@ -25,9 +25,9 @@ class Tables:
     def __init__(self, folder: RunFolder, settings: Any, task: Task, results: dict[str, Result]) -> None:
         self._folder, self._base = folder, base_values(settings)
         self.objective, self.title = f"val_{task.objective}", f"Sweep of {task.name}"
-        self._told = objective_named(task.name, self.objective, task.direction)
+        self._display = objective_named(task.name, self.objective, task.direction)
         margin = margin_of(task.name, data_name(settings.plain()))
-        self._terms = Terms(margin, self._told.unit, sweep_command(task.name, str(folder.path / "config.json")))
+        self._terms = Terms(margin, self._display.unit, sweep_command(task.name, str(folder.path / "config.json")))
         self._grid = table_grid(settings) if settings.search == "grid" else None
         self._results = dict(results)
         self._next = 0.0
@@ -36,7 +36,7 @@ class Tables:
         self._results[result.name] = result
 
     def write_soon(self) -> None:
-        """Writes them unless that was done a moment ago. A disk that is full for now is no reason to end a sweep."""
+        """Writes the files unless they were written a moment ago. A disk that is full for now does not end a sweep."""
         began = time.monotonic()
         if began < self._next:
             return
@@ -48,12 +48,12 @@ class Tables:
         self._next = now + SHARE * (now - began)
 
     def write(self) -> str:
-        """Writes them and returns the one for the terminal."""
+        """Writes the files and returns the summary for the terminal."""
         results = [self._complete(self._results[name]) for name in sorted(self._results)]
         table = tabulate(
-            [in_unit(result, self._told.shown) for result in results],
-            self._told.label,
-            self._told.direction,
+            [in_unit(result, self._display.shown) for result in results],
+            self._display.label,
+            self._display.direction,
             self._grid,
         )
         self._folder.write("results.csv", results_csv(results, self.objective, self._grid))
@@ -65,5 +65,5 @@ class Tables:
         return summary_text(table, self.title, results, self._terms)
 
     def _complete(self, result: Result) -> Result:
-        """With the value that it had before an axis was added."""
+        """Adds the values of axes that were added after the run."""
         return dataclasses.replace(result, values={**self._base, **result.values}) if self._base else result

@@ -1,4 +1,4 @@
-"""A trial in its folder: begun, resumed, tried again or taken over, and its result written once."""
+"""Runs a trial in its folder: starts, resumes, retries it or takes it over, and writes its result once."""
 
 import dataclasses
 import errno
@@ -28,8 +28,8 @@ from trainers.sweeps.space import trial_config
 from trainers.tasks import load_task
 
 ATTEMPTS = "attempts.json"
-ATTEMPTS_AT_MOST = 3  # that ended with their process and came no farther than the one before
-# File systems that have no hard links say one of these.
+ATTEMPTS_AT_MOST = 3  # that ended with their process and got no further than the one before
+# The errors of file systems without hard links.
 _NO_LINKS = (errno.EPERM, errno.ENOTSUP, errno.EMLINK, errno.ENOSYS)
 
 
@@ -45,13 +45,13 @@ class Trials:
         self.folder = pathlib.Path(settings.output_dir) / TRIALS
 
     def run(self, name: str, values: dict[str, Any], take_over: bool = False) -> Result:
-        """The result of a trial, which may have been there before; one that failed is tried again.
+        """Returns the result of a trial, after running it if there is none. A trial that failed is tried again.
 
         Args:
-            name: That of the cell.
+            name: The name of the cell.
             values: The hyperparameters.
-            take_over: Whether it was another worker's, which may yet come back: its folder gets another name, so
-                that whatever that worker still writes leads nowhere.
+            take_over: Whether another worker had it, which may still come back: its folder gets another name, so that
+                nothing that this worker still writes has an effect.
 
         Raises:
             InUseError: Another process is running it.
@@ -76,7 +76,7 @@ class Trials:
         return _write_once(folder, result)
 
     def _attempt(self, folder: pathlib.Path, values: dict[str, Any]) -> Result:
-        """A run; a failure instead of one more if several have ended their process."""
+        """Runs the trial, or returns a failure if several attempts have ended their process."""
         progress = Checkpoints(folder / "checkpoints").newest_header()
         step, before = progress.get("step", 0), progress.get("seconds", 0.0)
         count = _attempts(folder, step)
@@ -88,12 +88,12 @@ class Trials:
         try:
             return run_cell(self.task, trial_config(self.settings, values, str(folder)), self.setups, values, before)
         except StopRequested:
-            (folder / ATTEMPTS).unlink(missing_ok=True)  # it was no fault of the trial's
+            (folder / ATTEMPTS).unlink(missing_ok=True)  # not the fault of the trial
             raise
 
 
 def _attempts(folder: pathlib.Path, step: int) -> int:
-    """How many attempts from this step on have ended their process; none if nobody knows."""
+    """How many attempts from this step on have ended their process; 0 if unknown."""
     try:
         stored = read_object(folder / ATTEMPTS)
         return int(stored["count"]) if stored["step"] == step else 0
@@ -102,7 +102,7 @@ def _attempts(folder: pathlib.Path, step: int) -> int:
 
 
 def newest_folder(trials: pathlib.Path, name: str) -> pathlib.Path:
-    """Where a trial is, or will be. Folders before the newest were taken over and are files now."""
+    """The folder where a trial is or will be. Older folders were taken over and are files now."""
     folder, number = trials / name, 2
     while (following := trials / f"{name}{AGAIN}{number}").exists():
         folder, number = following, number + 1
@@ -110,7 +110,7 @@ def newest_folder(trials: pathlib.Path, name: str) -> pathlib.Path:
 
 
 def write_known(folder: pathlib.Path, results: Iterable[Result]) -> None:
-    """Writes results of earlier runs into the folder of a sweep, as if its own trials had led to them."""
+    """Writes results of earlier runs into the folder of a sweep, as if they were those of its own trials."""
     for result in results:
         trial = newest_folder(folder / TRIALS, result.name)
         trial.mkdir(parents=True, exist_ok=True)
@@ -119,14 +119,14 @@ def write_known(folder: pathlib.Path, results: Iterable[Result]) -> None:
 
 
 def run_cell(task: Task, config: Config, setups: Setups, values: dict[str, Any], before: float = 0.0) -> Result:
-    """Trains, whatever comes of it; a run that was killed goes on where it was.
+    """Trains and returns the result, even of a failure. A run that was killed is resumed.
 
     Args:
-        task: Task to train.
-        config: How.
-        setups: What makes the setup.
+        task: The task to train.
+        config: The config of the run.
+        setups: Makes the setup.
         values: The hyperparameters of the run.
-        before: The seconds that it has taken in earlier processes.
+        before: Seconds that the run has taken in earlier processes.
     """
     began = time.perf_counter()
     folder, metrics = pathlib.Path(config.output_dir), {}
@@ -155,12 +155,12 @@ def _known(folder: pathlib.Path) -> Result | None:
 
 
 def _take_over(folder: pathlib.Path) -> pathlib.Path:
-    """Gives a trial's folder another name, and leaves a file in its place: nobody can make it anew."""
+    """Renames the folder of a trial, and leaves a file in its place so that nobody can create it again."""
     name, _, number = folder.name.partition(AGAIN)
     following = folder.with_name(f"{name}{AGAIN}{int(number or 1) + 1}")
     if folder.is_dir():
         folder.rename(following)
-        (following / LOCK).unlink(missing_ok=True)  # a process that hangs holds it for ever
+        (following / LOCK).unlink(missing_ok=True)  # a process that hangs holds it forever
     else:
         following.mkdir(parents=True)
     folder.touch()
@@ -168,7 +168,7 @@ def _take_over(folder: pathlib.Path) -> pathlib.Path:
 
 
 def _write_once(folder: pathlib.Path, result: Result) -> Result:
-    """Writes a result unless there is one; returns the one that is there."""
+    """Writes a result unless there already is one; returns the one on disk."""
     temporary = folder / f".{RESULT}.{os.getpid()}.tmp"
     try:
         with temporary.open("w") as file:
@@ -189,7 +189,7 @@ def _write_once(folder: pathlib.Path, result: Result) -> Result:
 
 
 def _write_board(folder: pathlib.Path, values: dict[str, Any], objective: str) -> None:
-    """The trial's hyperparameters and the metric that it is judged by, for TensorBoard's HParams."""
+    """Writes the hyperparameters and the objective of a trial for TensorBoard's HParams."""
     with tf.summary.create_file_writer(str(folder / "tensorboard")).as_default():
         metric = hparams.Metric(board_tag(objective), display_name=objective)
         hparams.hparams_config([hparams.HParam(name) for name in values], [metric])

@@ -1,7 +1,7 @@
-"""A tuned warmup against an untuned one: what does the best period gain, and what does it cost to find it?
+"""Compares a tuned warmup with an untuned one: what does the best period gain, and what does it cost to find it?
 
-The period is chosen on one half of the seeds and judged on the other, both ways round: the one that is best on all of
-them is best by luck too, and this luck must not count.
+The period is chosen on one half of the seeds and judged on the other, and vice versa: a period that is best on all
+seeds is partly best by luck, and this luck must not count.
 """
 
 import dataclasses
@@ -25,14 +25,14 @@ class Duel:
     """A tuned warmup and an untuned rule in one row of the table.
 
     Args:
-        row: Which one.
+        row: The row.
         warmup: The tuned warmup.
         rule: The untuned one.
         periods: The periods chosen on the first and on the second half of the seeds.
-        tuned: What the tuned warmup leads to, by seed, with the period that the other half of the seeds chose.
-        untuned: What the rule leads to, by seed.
-        tuned_runs: How many runs the tuning took.
-        untuned_runs: How many runs the rule took.
+        tuned: The objective of the tuned warmup by seed, with the period chosen on the other half of the seeds.
+        untuned: The objective of the rule by seed.
+        tuned_runs: Number of runs for tuning.
+        untuned_runs: Number of runs of the rule.
     """
 
     row: Row
@@ -62,7 +62,7 @@ class Outcome:
 
 
 def duels(table: Table, results: Iterable[Result]) -> list[Duel]:
-    """One for each row, tuned warmup with several periods, and untuned rule; none for a row with one seed."""
+    """A duel for each row, tuned warmup with several periods, and untuned rule; none for a row with one seed."""
     periods: dict[str, dict[float, str]] = {}
     for result in results:
         if result.values.get(PERIOD) is not None:
@@ -74,7 +74,7 @@ def duels(table: Table, results: Iterable[Result]) -> list[Duel]:
 
 
 def outcomes(found: Sequence[Duel]) -> list[Outcome]:
-    """Every pair once: the difference over seeds, averaged over its rows."""
+    """One outcome per pair: the difference over seeds, averaged over its rows."""
     pairs = dict.fromkeys((duel.warmup, duel.rule) for duel in found)
     return [_outcome([duel for duel in found if (duel.warmup, duel.rule) == pair]) for pair in pairs]
 
@@ -92,11 +92,11 @@ def duels_csv(table: Table, found: Iterable[Duel]) -> str:
 
 
 def make_duel(table: Table, row: Row, pair: tuple[str, str], labels: Mapping[float, str]) -> Duel | None:
-    """A tuned warmup, by the names of its periods in the table, and a rule; None if fewer than two seeds have both."""
+    """Compares a tuned warmup with a rule; None if fewer than two seeds have both. `labels` has a column per period."""
     warmup, rule = pair
     cells = {period: table.cell(row, label) for period, label in sorted(labels.items())}
     other = table.cell(row, rule)
-    # A period is asked for at every seed: where it has no value, it diverged or is missing.
+    # Every period is planned for every seed: where it has no value, the run diverged or is missing.
     seeds = [seed for seed in table.seeds if seed in other.values and any(seed in c.seeds for c in cells.values())]
     halves = seeds[::2], seeds[1::2]
     if not halves[1]:
@@ -119,7 +119,7 @@ def make_duel(table: Table, row: Row, pair: tuple[str, str], labels: Mapping[flo
 
 
 def _best(values: Mapping[float, Mapping[Any, float]], seeds: Sequence[Any], direction: str) -> float:
-    """The period with the best mean over some seeds; the shorter one of two that are equal."""
+    """The period with the best mean over some seeds; the shortest of those that are equal."""
     sign = 1 if direction == "min" else -1
     return min(values, key=lambda period: (sign * math.fsum(values[period][seed] for seed in seeds), period))
 

@@ -1,4 +1,4 @@
-"""Tuned against untuned warmup in plain words."""
+"""The comparison of tuned and untuned warmups in plain words."""
 
 from collections.abc import Sequence
 
@@ -21,7 +21,7 @@ def tuned_findings(table: Table, found: Sequence[Duel], terms: Terms) -> list[st
 
 
 def tuned_table(table: Table, found: Sequence[Duel]) -> list[list[str]]:
-    """Headings, then for every row what was chosen, the difference, and the runs that it took."""
+    """Headings, then for every row the chosen periods, the difference, and the number of runs."""
     lines = [[*table.row_names, "tuned", "best periods", "untuned", "tuned - untuned", "runs, tuned and untuned"]]
     for duel in found:
         periods = " and ".join(f"{period:g}" for period in duel.periods)
@@ -44,7 +44,7 @@ def _sentence(table: Table, outcome: Outcome, terms: Terms) -> str:
 
 
 def _meaning(table: Table, outcome: Outcome, margin: float | None) -> str:
-    """By the rule of every other comparison; without a margin, which of them is better at all."""
+    """The verdict by the rule of every other comparison; without a margin, which of the two is better at all."""
     difference = outcome.difference
     if difference.seeds < LEAST_SEEDS:
         return "inconclusive"

@@ -1,4 +1,4 @@
-"""A worker: asks for a run, runs it, tells what came of it, until there are no more."""
+"""A worker: asks for a run, runs it and reports the result, until there are no more."""
 
 import contextlib
 import time
@@ -17,7 +17,7 @@ OTHER_SETTINGS = "A worker must have the flags of its chief, apart from the axes
 
 
 class Chief(Protocol):
-    """Whoever hands out runs."""
+    """The interface of whatever hands out runs."""
 
     def ask(self) -> tuple[Answer, dict[str, Any]]: ...
 
@@ -29,7 +29,7 @@ class Chief(Protocol):
 
 
 class OwnChief:
-    """The chief of the one process that does everything.
+    """The chief of a sweep in a single process.
 
     Args:
         coordinator: Hands out the runs.
@@ -51,7 +51,7 @@ class OwnChief:
         self._finished()
 
     def leave(self, identifier: str) -> None:
-        """Nothing: it ends with this process."""
+        """Does nothing: the chief ends with this process."""
 
     def beating(self, identifier: str) -> AbstractContextManager[None]:
         return contextlib.nullcontext()
@@ -64,7 +64,7 @@ def work(chief: Chief, trials: Trials) -> None:
         if answer.status == STOP:
             return
         if answer.status == REFUSED:
-            raise ConfigError(f"{OTHER_SETTINGS}. Received: others")
+            raise ConfigError(f"{OTHER_SETTINGS}. Received: different flags")
         if answer.status == WAIT:
             time.sleep(WAIT_SECONDS)
             continue
@@ -86,5 +86,5 @@ def _run(trials: Trials, job: dict[str, Any]) -> dict[str, Any]:
         return {"busy": True}
     except LostTrialError:
         return {"lost": True}
-    except Exception as error:  # the disk is full, say; a worker that died of it would be started again and again
+    except Exception as error:  # such as a full disk; a worker that died of it would be restarted again and again
         return {"error": f"{type(error).__name__}: {error}"}

@@ -1,7 +1,8 @@
-"""Roles of a sweep by several processes: keras-tuner's chief, which hands out trials, and workers, which run them.
+"""The roles in a sweep with several processes: a chief, which hands out trials, and workers, which run them.
 
-On several machines the user starts them, with keras-tuner's own variables KERASTUNER_TUNER_ID, KERASTUNER_ORACLE_IP and
-KERASTUNER_ORACLE_PORT. On one, the sweep itself is the chief and starts its workers; it listens on loopback alone.
+On several machines, the user starts them with keras-tuner's environment variables KERASTUNER_TUNER_ID,
+KERASTUNER_ORACLE_IP and KERASTUNER_ORACLE_PORT. On one machine, the sweep itself is the chief and starts its workers;
+it listens only on the loopback address.
 """
 
 import multiprocessing
@@ -21,12 +22,12 @@ from trainers.sweeps.coordinator import SEPARATOR
 LOOPBACK, CHIEF = "127.0.0.1", "chief"
 TUNER_ID, ADDRESS, PORT = "KERASTUNER_TUNER_ID", "KERASTUNER_ORACLE_IP", "KERASTUNER_ORACLE_PORT"
 GPUS, DEVICES = "CUDA_VISIBLE_DEVICES", pathlib.Path("/dev")
-RESTARTS = 3  # of workers that had not been given a run
+RESTARTS = 3  # of workers that ended before they were given a run
 SAVING_SECONDS = 120.0  # for a worker to save its run when it is stopped
 
 
 def role() -> str | None:
-    """`chief`, the name of a worker, or None for a sweep that nobody gave a role."""
+    """`chief`, the name of a worker, or None if no role is set."""
     names = (TUNER_ID, ADDRESS, PORT)
     given = [name for name in names if os.environ.get(name)]
     if not given:
@@ -43,14 +44,14 @@ def chief_address() -> str:
 
 
 class LocalWorkers:
-    """Processes on this machine that work; one that dies is started again.
+    """Worker processes on this machine. One that dies is restarted.
 
-    They are forked from a process that does nothing else: neither TensorFlow nor gRPC may be at work in one that forks,
-    and what it has imported need not be imported again.
+    They are forked from a process that does nothing else, because neither TensorFlow nor gRPC may be running in a
+    process that forks. What it has imported need not be imported again.
 
     Args:
-        count: How many.
-        work: What each of them does, given its name and the address of the chief.
+        count: Number of workers.
+        work: What each worker does, given its name and the address of the chief.
     """
 
     def __init__(self, count: int, work: Callable[[str, str], Any]) -> None:
@@ -62,20 +63,20 @@ class LocalWorkers:
         self._supervisor = fork(self._supervise)
 
     def check(self, handed_out: int) -> None:
-        """Raises an error if they have been given up. To be told how many runs they have been given."""
+        """Raises an error if the workers have failed too often. `handed_out` is how many runs they have been given."""
         self._handed_out.value = handed_out
         if self._supervisor.exitcode:
             raise RuntimeError(f"workers ended {RESTARTS} times in a row before they were given a trial")
 
     def expel(self, name: str) -> bool:
-        """Kills a worker that does nothing any more; another takes its place. False if it is none of these."""
+        """Kills a worker that has stopped responding; another takes its place. False if it is not one of these."""
         if name not in self._names:
             return False
         os.kill(self._pids[self._names.index(name)], signal.SIGKILL)
         return True
 
     def stop(self) -> None:
-        """Ends them, each with its run saved, and waits for that."""
+        """Stops the workers and waits until each has saved its run."""
         self._supervisor.terminate()
         self._supervisor.join(SAVING_SECONDS + 1)
         self._supervisor.kill()
@@ -91,7 +92,7 @@ class LocalWorkers:
             deadline = time.monotonic() + SAVING_SECONDS
             for worker in workers.values():
                 worker.join(max(0.0, deadline - time.monotonic()))
-                worker.kill()  # one that was stopped does not even hear that it is to end
+                worker.kill()  # a suspended process does not react to SIGTERM
             raise
 
     def _keep_running(self, workers: dict[str, Any]) -> None:
@@ -112,13 +113,13 @@ class LocalWorkers:
         number = self._names.index(name)
         self._pids[number] = os.getpid()
         gpus = visible_gpus()
-        if gpus:  # TensorFlow, which is not at work yet, takes what this names
+        if gpus:  # TensorFlow has not started yet and will respect it
             os.environ[GPUS] = ",".join(gpus[number :: len(self._names)] or [gpus[number % len(gpus)]])
         self._work(name, self.address)
 
 
 def visible_gpus() -> list[str]:
-    """The GPUs that this process may use, by what CUDA calls them, without asking CUDA."""
+    """The GPUs that this process may use, by their CUDA names, found without CUDA."""
     named = os.environ.get(GPUS)
     if named is not None:
         return [gpu for gpu in named.split(",") if gpu.strip()]

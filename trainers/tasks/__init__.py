@@ -1,4 +1,4 @@
-"""The table of tasks: a new one is a folder and a line. TensorFlow is imported with a task, not with its flags."""
+"""The table of tasks. A new task is a folder and one line here. Reading the flags of a task needs no TensorFlow."""
 
 import importlib
 from typing import TYPE_CHECKING
@@ -11,7 +11,7 @@ from trainers.tasks.translation.config import TranslationConfig
 if TYPE_CHECKING:
     from trainers.engine.task import Task
 
-# The flags of every task by its name, and where the task itself is.
+# The config class with the flags of each task, and the import path of the task itself.
 CONFIGS: dict[str, type[Config]] = {
     "image_classification": ImageConfig,
     "language_modeling": LanguageConfig,
@@ -26,13 +26,13 @@ _tasks: dict[str, "Task"] = {}
 
 
 def register(task: "Task") -> None:
-    """Makes a task of one's own known by its name, to sweeps above all."""
+    """Registers a custom task under its name, so that sweeps can find it."""
     CONFIGS[task.name] = task.config_class
     _tasks[task.name] = task
 
 
 def load_task(name: str) -> "Task":
-    """The task of a name in `CONFIGS`: the same object every time."""
+    """Returns the task called `name` in `CONFIGS`, the same object every time."""
     if name not in _tasks:
         module, _, class_name = _CLASSES[name].rpartition(".")
         _tasks[name] = getattr(importlib.import_module(module), class_name)()

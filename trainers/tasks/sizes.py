@@ -1,4 +1,4 @@
-"""The sizes of a Transformer: flags of a task, and the arguments of its model. Needs no TensorFlow."""
+"""The sizes of a Transformer, as flags of a task and arguments of its model. Needs no TensorFlow."""
 
 import dataclasses
 from typing import Any
@@ -14,11 +14,11 @@ class TransformerSizes(Flags):
 
     layers: int = option(2, "Transformer blocks.")
     width: int = option(128, "Width of the model.")
-    heads: int = option(4, "Heads of the attention.")
-    inner: int = option(512, "Width inside a block's dense part.")
-    dropout: float = option(0.1, "Dropout of the embeddings and of what a block adds.")
-    attention_dropout: float = option(0.0, "Dropout of the attention's weights.")
-    activation_dropout: float = option(0.0, "Dropout after the ReLU.")
+    heads: int = option(4, "Attention heads.")
+    inner: int = option(512, "Width of the hidden layer in each block's feed-forward part.")
+    dropout: float = option(0.1, "Dropout rate of the embeddings and of each residual branch.")
+    attention_dropout: float = option(0.0, "Dropout rate of the attention weights.")
+    activation_dropout: float = option(0.0, "Dropout rate after the ReLU.")
 
     def of_block(self) -> dict[str, Any]:
         """The arguments of one Transformer block."""
@@ -32,7 +32,7 @@ def sizes_of(config: Flags, sizes_class: type[Any]) -> Any:
 
 
 def with_sizes(config: dict[str, Any], sizes_class: type[Any]) -> dict[str, Any]:
-    """The config of a saved model, whose sizes are numbers of their own, with these in one object."""
+    """Returns the config of a saved model with its single size entries collected in one `sizes` object."""
     names = {field.name for field in dataclasses.fields(sizes_class)}
     sizes = stored_config(sizes_class, {name: value for name, value in config.items() if name in names})
     return {name: value for name, value in config.items() if name not in names} | {"sizes": sizes}

@@ -1,4 +1,4 @@
-"""What every set of TensorFlow Datasets needs, whatever is in it: a network that answers, preparing, whole files."""
+"""Helpers for any TensorFlow Datasets set: check the network, prepare the set, check that its files are complete."""
 
 import pathlib
 import urllib.error
@@ -20,23 +20,23 @@ def reachable(url: str) -> bool:
         with urllib.request.urlopen(urllib.request.Request(host, method="HEAD"), timeout=NETWORK_SECONDS):
             return True
     except urllib.error.HTTPError:
-        return True  # an answer, if not a friendly one
+        return True  # an error status is an answer too
     except OSError:
         return False
 
 
 def make_builder(name: str, data_dir: str | None, choices: str) -> Any:
-    """The set called `name`; `choices` say what names there are."""
+    """The builder of the set called `name`; `choices` describes the valid names."""
     try:
         return tfds.builder(name, data_dir=data_dir)
-    except ValueError as error:  # a name or config that is not there, or not a name
+    except ValueError as error:  # an unknown name or config, or an invalid name
         raise DataError(
             f"`dataset` must be {choices}. Received: dataset={name!r} ({str(error).splitlines()[0]})"
         ) from error
 
 
 def require_prepared(builder: Any, name: str, download: bool) -> None:
-    """Makes sure that the set is on disk, from the network or from archives fetched by hand only if `download`."""
+    """Makes sure that the set is on disk. Downloads it, or unpacks archives fetched by hand, only if `download`."""
     if builder.info.splits:
         return
     manual = " ".join((builder.MANUAL_DOWNLOAD_INSTRUCTIONS or "").split())
@@ -62,7 +62,7 @@ def prepare(builder: Any, name: str, advice: str) -> None:
         builder.download_and_prepare()
     except DataError:
         raise
-    # AssertionError, for one, if archives that one has to fetch by hand are missing.
+    # For example, an AssertionError if archives that must be fetched by hand are missing.
     except Exception as error:
         reason = f"{type(error).__name__}: {str(error).splitlines()[0] if str(error) else 'no reason given'}"
         raise DataError(f"{name} must be prepared once. {advice}. Received: {reason}") from error

@@ -1,7 +1,7 @@
-"""What happens to an image between the disk and the model, as functions of the image and a seed.
+"""Augmentation and cropping of images, as functions of the image and a seed.
 
-Images stay uint8. Small ones in colour are moved and mirrored in training. Photographs get ImageNet's usual input, that
-of the paper: a random part of the picture to train on, the centre to validate on.
+Images stay uint8. Small colour images are shifted and mirrored in training. Photographs get the usual preprocessing of
+ImageNet, as in the paper: a random crop for training, the centre for validation.
 """
 
 import functools
@@ -16,9 +16,9 @@ ATTEMPTS = 10
 
 
 def pad_crop_flip(images: tf.Tensor, seeds: tf.Tensor, pad: int = 4) -> tf.Tensor:
-    """Each image moved by up to `pad` pixels, black coming in, and mirrored half of the time.
+    """Shifts each image by up to `pad` pixels, filled with black, and mirrors it half of the time.
 
-    `images` are [n, height, width, channels], `seeds` [n, 2].
+    `images` is [n, height, width, channels], `seeds` is [n, 2].
     """
     height, width = images.shape[1], images.shape[2]
     padded = tf.pad(images, [[0, 0], [pad, pad], [pad, pad], [0, 0]])
@@ -42,9 +42,9 @@ def image_size(encoded: tf.Tensor) -> tf.Tensor:
 
 
 def draw_parts(sizes: tf.Tensor, seeds: tf.Tensor) -> tuple[tf.Tensor, tf.Tensor]:
-    """Which parts of images training sees: windows [n, 4], and whether they are mirrored [n], half of the time.
+    """Draws random crops for training: windows [n, 4], and whether each is mirrored [n], half of the time.
 
-    `sizes` are [n, 2], `seeds` [n, 2]. For many images at once: a graph of as many small steps for every single one
+    `sizes` and `seeds` are [n, 2]. Works on many images at once: running these many small operations for each image
     would take a quarter of the time that decoding takes.
     """
     uniform = _uniform(seeds, 2 * ATTEMPTS + 3)
@@ -59,7 +59,7 @@ def training_photograph(encoded: tf.Tensor, window: tf.Tensor, mirrored: tf.Tens
         y, x, height, width = tf.unstack(window)
         return image[y : y + height, x : x + width]
 
-    # Of a JPEG, only the blocks of the part are decoded.
+    # For a JPEG, only the blocks inside the window are decoded.
     part_of_jpeg = functools.partial(tf.image.decode_and_crop_jpeg, encoded, window, channels=3)
     image = tf.cond(tf.io.is_jpeg(encoded), part_of_jpeg, part_of_other)
     # Not `image[:, ::-1]`, which takes longer than decoding the photograph; this takes next to nothing.
@@ -68,7 +68,7 @@ def training_photograph(encoded: tf.Tensor, window: tf.Tensor, mirrored: tf.Tens
 
 
 def validation_photograph(encoded: tf.Tensor, size: int) -> tf.Tensor:
-    """The short side of a JPEG or PNG resized to 256 / 224 of `size`, then the [size, size, 3] in its centre."""
+    """The central [size, size, 3] of a JPEG or PNG, after its short side is resized to 256 / 224 of `size`."""
     image = tf.image.decode_image(encoded, channels=3, expand_animations=False)
     shape = tf.shape(image)[:2]
     target = round(size * 256 / 224)
@@ -83,7 +83,7 @@ def crop_windows(sizes: tf.Tensor, uniform: tf.Tensor) -> tf.Tensor:
 
     Ten times, an area (0.08 to 1 of the image) and a ratio width / height (3/4 to 4/3, uniform in its logarithm) are
     drawn; the first pair that fits is taken, else the largest part in the middle that keeps the ratio within bounds.
-    `uniform` holds the 2 * 10 + 2 numbers in [0, 1) of each image that decide.
+    `uniform` holds 2 * 10 + 2 random numbers in [0, 1) for each image.
     """
     space = tf.cast(sizes, tf.float32)
     height, width = space[:, :1], space[:, 1:]
@@ -93,7 +93,7 @@ def crop_windows(sizes: tf.Tensor, uniform: tf.Tensor) -> tf.Tensor:
     drawn = tf.round(tf.stack([tf.sqrt(area / ratio), tf.sqrt(area * ratio)], axis=2))
     fits = tf.reduce_all((drawn >= 1) & (drawn <= space[:, None]), axis=2)
     whole = [tf.minimum(height, tf.round(width / RATIO[0])), tf.minimum(width, tf.round(height * RATIO[1]))]
-    # One more, which always fits.
+    # The last candidate always fits.
     candidates = tf.concat([drawn, tf.stack(whole, axis=2)], axis=1)
     chosen = tf.argmax(tf.pad(fits, [[0, 0], [0, 1]], constant_values=True), axis=1)
     window = tf.gather(candidates, chosen, batch_dims=1)
@@ -104,13 +104,13 @@ def crop_windows(sizes: tf.Tensor, uniform: tf.Tensor) -> tf.Tensor:
 
 
 def _resize(image: tf.Tensor, shape: tf.Tensor) -> tf.Tensor:
-    """An image in another size, rounded to uint8 as the paper's own input was."""
+    """Resizes an image and rounds it to uint8, like the input in the paper's runs."""
     # Anti-aliasing costs half of the throughput, and does nothing to an image that grows.
     shrinks = tf.reduce_any(tf.shape(image)[:2] > shape)
     resized = tf.cond(
         shrinks, lambda: tf.image.resize(image, shape, antialias=True), lambda: tf.image.resize(image, shape)
     )
-    # Weighted means of pixels: they lie between 0 and 255, but for their last bits.
+    # Weighted means of pixels lie between 0 and 255, up to rounding errors.
     return tf.cast(resized + 0.5, tf.uint8)
 
 
@@ -126,9 +126,9 @@ def _uniform(seeds: tf.Tensor, count: int) -> tf.Tensor:
 
 
 def _draws(seeds: tf.Tensor, numbers: Iterable[int]) -> tf.Tensor:
-    """24 bits for every seed and number of a draw, int64 [n, draws]: splitmix64 of the seed's two numbers and of that.
+    """24 random bits for each seed and draw number, int64 [n, draws]: splitmix64 of the two seed values and the number.
 
-    `tf.random.stateless_uniform` takes one seed a call; a loop of it over the seeds of a batch takes six times as long.
+    `tf.random.stateless_uniform` takes one seed per call; a loop over the seeds of a batch takes six times as long.
     """
     pair = tf.bitcast(tf.cast(seeds, tf.int64), tf.uint64)
     state = _mix(_mix(pair[:, 0]) ^ pair[:, 1])

@@ -1,4 +1,4 @@
-"""Which image files can be decoded, and how large their images are: known before a run begins."""
+"""Checks before a run which image files can be decoded, and how large their images are."""
 
 import logging
 import os
@@ -16,19 +16,19 @@ from trainers.engine.data import serving
 from trainers.tasks import cache
 from trainers.tasks.images.sources import CORES
 
-NAME = "images"  # of what is kept
-TOLD_FROM = 20_000  # files to check: more take a while, and a line says so
+NAME = "images"  # of the cache entry
+LOGGED_FROM = 20_000  # files; checking this many takes a while and is logged
 THREADS = 16  # that wait for the disk
 
-State = tuple[int, int]  # bytes and time of change of a file
+State = tuple[int, int]  # size in bytes and modification time of a file
 UNREADABLE: State = (-1, 0)
 
 
 def image_shapes(paths: Sequence[str], known: cache.DataCache) -> np.ndarray:
     """Height, width and channels (1 or 3) of every image, int32 [n, 3]; zeros where the file cannot be decoded.
 
-    Every file is decoded once, as training would. What was found is kept, and files whose size and time of change are
-    still the same are not opened again.
+    Every file is decoded once, as in training. The results are cached, and files whose size and modification time have
+    not changed are not opened again.
     """
     states = _threaded(_state, paths)
     shapes = np.zeros((len(paths), 3), np.int32)
@@ -41,8 +41,8 @@ def image_shapes(paths: Sequence[str], known: cache.DataCache) -> np.ndarray:
         elif state != UNREADABLE:
             new.append(number)
     began = time.monotonic()
-    if len(new) >= TOLD_FROM:
-        logging.info("decoding %d images once, to see whether that can be done", len(new))
+    if len(new) >= LOGGED_FROM:
+        logging.info("decoding %d images once, to check that they are not damaged", len(new))
     for number, shape in _decoded_shapes(paths, new):
         shapes[number] = shape
     if new and (before or time.monotonic() - began >= cache.WORTH_SECONDS):
@@ -51,7 +51,7 @@ def image_shapes(paths: Sequence[str], known: cache.DataCache) -> np.ndarray:
 
 
 def is_complete(path: str) -> bool:
-    """Whether a file begins and ends as a JPEG or PNG does; zeros may follow the end. What lies between is not read."""
+    """Whether a file begins and ends like a JPEG or PNG; zeros may follow the end. The rest of the file is not read."""
     try:
         with open(path, "rb") as file:
             begin = file.read(8)
@@ -65,7 +65,7 @@ def is_complete(path: str) -> bool:
 
 
 def _state(path: str) -> State:
-    """Only a file has one: to open a FIFO would be to wait for ever."""
+    """The state of a regular file; others count as unreadable, since opening a FIFO would wait forever."""
     try:
         status = os.stat(path)
     except OSError:
@@ -82,16 +82,16 @@ def _decoded_shapes(paths: Sequence[str], numbers: Sequence[int]) -> Iterable[tu
     shapes = tf.data.Dataset.range(len(whole)).map(
         lambda place: (place, _shape(tf.io.read_file(places[place]))), num_parallel_calls=CORES
     )
-    # What cannot be decoded raises an error, and is missing then.
+    # Files that cannot be decoded raise an error and are left out.
     for place, shape in serving(shapes.ignore_errors(), ahead=64).as_numpy_iterator():
         yield whole[place], shape
 
 
 def _shape(encoded: tf.Tensor) -> tf.Tensor:
-    """The shape of an image that can be decoded; an error if it cannot."""
+    """The shape of an image; fails if it cannot be decoded."""
 
     def of_jpeg() -> tf.Tensor:
-        # An eighth of the size: every byte is decoded, but few pixels are computed.
+        # At an eighth of the size, every byte is decoded but few pixels are computed.
         pixels = tf.io.decode_jpeg(encoded, channels=3, ratio=8)
         with tf.control_dependencies([pixels]):
             height, width, channels = tf.unstack(tf.io.extract_jpeg_shape(encoded))
@@ -107,7 +107,7 @@ def _shape(encoded: tf.Tensor) -> tf.Tensor:
 
 
 def _read(known: cache.DataCache) -> tuple[dict[tuple[str, int, int], int], np.ndarray]:
-    """Where the shape of a file in a certain state is, and all shapes."""
+    """The row of each cached file, by its path and state, and the shapes of all rows."""
     stored = known.read(NAME)
     if stored is None:
         return {}, np.zeros((0, 3), np.int32)

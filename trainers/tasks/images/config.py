@@ -13,13 +13,13 @@ ACTIVATIONS = ("relu", "tanh")
 
 @dataclasses.dataclass(frozen=True)
 class ImageFlags(Flags):
-    """Which images."""
+    """The flags that select and prepare the images."""
 
     subject = "Images"
 
     dataset: str = option("digits", "digits (embedded), folder (with --data_dir), or the name of a TFDS image set.")
     data_dir: str | None = option(None, "Folder of images, of idx files, or of TFDS data.", identity=BY_CONTENT)
-    image_size: int | None = option(None, "Pixels that photographs are cropped to.")
+    image_size: int | None = option(None, "Height and width that photographs are cropped to, in pixels.")
     download: bool = option(False, "Download a TFDS set that is not on disk.", identity=False)
     bad_images: str = option("fail", "What to do with image files that cannot be decoded.", BAD_IMAGES)
     standardize: bool = option(False, "Standardise grey images by the mean and deviation of the training pixels.")
@@ -42,12 +42,12 @@ class ImageFlags(Flags):
 
 @dataclasses.dataclass(frozen=True)
 class ImageConfig(ImageFlags, ExamplesConfig):
-    """The flags of every run, and those of images."""
+    """The flags of image classification: those of every run, of the images and of the model."""
 
     subject = "Model"
 
     model: str = option("mlp", "Network.", MODELS)
-    activation: str = option("relu", "Hidden units of --model=mlp.", ACTIVATIONS)
+    activation: str = option("relu", "Activation of the hidden units of --model=mlp.", ACTIVATIONS)
 
     def validate(self) -> None:
         super().validate()

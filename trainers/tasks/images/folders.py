@@ -1,4 +1,4 @@
-"""Image files in a folder of one's own: which ones belong to which split and class."""
+"""Image files in a user's folder: which split and class each file belongs to."""
 
 import os
 from collections.abc import Sequence
@@ -10,13 +10,13 @@ from trainers.tasks.paths import shown
 
 VALIDATION_FOLDERS = ("val", "validation")
 SUFFIXES = (".jpg", ".jpeg", ".png")
-INNER = "images"  # a folder between that of the class and its images, as in Tiny-ImageNet
+INNER = "images"  # a folder between the class folder and its images, as in Tiny-ImageNet
 
 ByClass = list[list[str]]  # the paths of each class
 
 
 def read_folder(data_dir: str | None) -> Path:
-    """`data_dir` as a path, if it is a folder that can be read."""
+    """Returns `data_dir` as a path; raises `DataError` unless it is a folder that can be read."""
     if not data_dir:
         raise DataError(f"dataset='folder' needs `data_dir`, the folder of the images. Received: data_dir={data_dir!r}")
     folder = Path(data_dir).expanduser()
@@ -48,7 +48,7 @@ def find_images(folder: Path) -> tuple[Splits[ByClass], list[str]]:
     validation = _split(folder / found[0], classes)
     if not has_test:
         return Splits(train, validation), classes
-    if _class_names(folder / "test") != classes:  # Tiny-ImageNet's have no labels
+    if _class_names(folder / "test") != classes:  # Tiny-ImageNet's test images have no labels
         return Splits(train, validation, None, ("the test folder is not used: its classes are not those of train",)), (
             classes
         )
@@ -69,7 +69,7 @@ def _split(split: Path, classes: list[str]) -> ByClass:
 
 
 def _annotated(split: Path, annotations: Path, classes: list[str]) -> ByClass:
-    """The images of one folder, whose classes are in a text: Tiny-ImageNet's validation."""
+    """The images of a folder whose classes are listed in a text file, as in Tiny-ImageNet's validation split."""
     numbers = {name: number for number, name in enumerate(classes)}
     found: ByClass = [[] for _ in classes]
     for place, line in enumerate(annotations.read_text(errors="replace").splitlines(), 1):
@@ -98,7 +98,7 @@ def _image_files(folder: Path) -> list[str]:
 
 
 def _files_in(folder: Path) -> list[str]:
-    # macOS leaves `._name.jpg` beside `name.jpg`: it is no image.
+    # macOS leaves `._name.jpg`, which is not an image, beside `name.jpg`.
     names = sorted(os.listdir(folder))
     return [str(folder / name) for name in names if name.lower().endswith(SUFFIXES) and name[0] != "."]
 

@@ -11,7 +11,7 @@ from trainers.tasks.images.sources import Arrays
 
 
 def find_idx_files(folder: Path) -> dict[str, Path]:
-    """MNIST's four files by their first two words (`train-images`), as far as they are there."""
+    """Those of MNIST's four files that exist, by the first two words of their names (`train-images`)."""
     found = {}
     for part in ("train-images", "train-labels", "t10k-images", "t10k-labels"):
         kind = "idx3-ubyte" if part.endswith("images") else "idx1-ubyte"
@@ -62,7 +62,7 @@ def read_idx(path: Path, dimensions: int) -> np.ndarray:
             f"This idx file must begin with {magic.hex()}. Received: {data[:4].hex() or 'nothing'} in {path}"
         )
     header = 4 + 4 * dimensions
-    # A file cut off within its header has no whole shape; it is then shorter than the header asks for.
+    # A file that ends within its header has an incomplete shape; the padding then makes `expected` too large.
     shape = np.frombuffer(data[4:header].ljust(header - 4, b"\xff"), ">u4").astype(np.int64)
     expected = header + int(np.prod(shape, dtype=object))
     if len(data) != expected or shape[0] == 0:

@@ -1,7 +1,7 @@
-"""The two kinds of image sets. The size of the images decides which one a set is, not where it comes from.
+"""The two kinds of image sets. The size of the images decides the kind, not where the set comes from.
 
-Small images, all of one size, are kept in memory; in colour they are moved a little and mirrored in training, and their
-pixels are scaled to [0, 1]. All others are photographs, with the input that the paper's ImageNet run has.
+Small images that all have one size are kept in memory. Those in colour are shifted and mirrored at random in training,
+and pixels are scaled to [0, 1]. All other images are photographs, preprocessed as in the paper's ImageNet run.
 """
 
 import dataclasses
@@ -28,7 +28,7 @@ SourceT = TypeVar("SourceT", bound=Source)
 
 @dataclasses.dataclass(frozen=True)
 class ImageData(Data):
-    """Splits of uint8 images, channels last, with int64 labels, and how a model is to scale their pixels."""
+    """Splits of uint8 images, channels last, with int64 labels, and the scaling that a model applies to the pixels."""
 
     classes: int
     image_shape: tuple[int, int, int]
@@ -37,7 +37,7 @@ class ImageData(Data):
 
 
 class Splits(NamedTuple, Generic[PartT]):
-    """The parts of an image set, in whatever form; `notes` say what is to be known of them."""
+    """The splits of an image set, in any form. `notes` are remarks to show to the user."""
 
     train: PartT
     validation: PartT
@@ -54,7 +54,7 @@ class Splits(NamedTuple, Generic[PartT]):
 
 
 def are_small(shape: Sequence[int], count: int, image_size: int | None) -> bool:
-    """Whether so many images, all of one shape, are small ones, and no other size is asked for."""
+    """Whether `count` images of one shape count as small, and no other size is requested."""
     asked = image_size is None or tuple(shape[:2]) == (image_size, image_size)
     return asked and max(shape[:2]) <= SMALL_SIZE and math.prod(shape) * count <= MEMORY_LIMIT
 
@@ -88,7 +88,7 @@ def small_images(splits: Splits[Arrays], options: ImageFlags, classes: int | Non
 def photographs(
     splits: Splits[SourceT], options: ImageFlags, classes: int, size: int, skipped: tuple[str, ...] = ()
 ) -> ImageData:
-    """Images of any size, which are cropped to `size` when their turn comes."""
+    """Images of any size, cropped to `size` as they are loaded."""
     if options.standardize:
         raise DataError(
             f"`standardize` is for grey images of one size, at most {SMALL_SIZE} pixels. Received: photographs"

@@ -1,7 +1,7 @@
 """The models of image classification: functional Keras models from an image to float32 logits.
 
-An image has pixels from 0 to 255, uint8 or float32. The first layer scales them: whoever loads a saved model gives it
-images as they are, and on their way to a device images are a quarter of the size.
+Pixels are 0 to 255, uint8 or float32, and the first layer scales them. So a saved model takes images as they are, and
+images are sent to a device as uint8, a quarter of the size of float32.
 """
 
 from collections.abc import Callable
@@ -36,7 +36,7 @@ def small_resnet(image_shape: ImageShape, classes: int, scaling: Scaling = UNIT)
             f"`image_shape` of small_resnet must be at most 64 pixels. Received: image_shape={image_shape}"
         )
     inputs = _image(image_shape)
-    # A stride in the stem, because runs on small data are to take less than a minute on two cores.
+    # The stem has a stride so that runs on small data take less than a minute on two cores.
     x = layers.Activation("relu")(_conv_norm(_scale(inputs, scaling), 32, 5, strides=2))
     for filters in (64, 128):
         shortcut = _conv_norm(x, filters, 1, strides=2)
@@ -70,7 +70,7 @@ def resnet50(image_shape: ImageShape, classes: int, scaling: Scaling = UNIT) -> 
         if isinstance(layer, layers.Conv2D):
             layer.kernel.assign(_he_fan_out()(layer.kernel.shape))
     scaled = _behind_scaling(backbone, scaling)
-    # From tensor to tensor, not backbone(inputs): the model then consists of Keras' own layers, in one level.
+    # Connects tensors instead of calling backbone(inputs), so that the model is a flat list of Keras' own layers.
     x = layers.GlobalAveragePooling2D()(scaled.output)
     return keras.Model(scaled.input, _logits(x, classes), name="resnet50")
 
@@ -87,7 +87,7 @@ def build_model(
 ) -> keras.Model:
     """The model called `name` in `MODELS`, for images of `image_shape` (height, width, channels).
 
-    `options` are of one model: the `activation` of mlp.
+    `options` are specific to a model: mlp has `activation`.
     """
     if name not in MODELS:
         raise ModelError(f"`name` must be one of {', '.join(MODELS)}. Received: name={name}")
@@ -101,7 +101,7 @@ def build_model(
 
 
 def _image(image_shape: ImageShape) -> Any:
-    # Not uint8, which would silently cut off what is between two numbers.
+    # Not uint8, which would silently truncate fractions.
     return keras.Input(image_shape, dtype="float32", name="image")
 
 
@@ -127,7 +127,7 @@ def _behind_scaling(model: keras.Model, scaling: Scaling) -> keras.Model:
 
 
 def _dense(x: Any, units: int, **kwargs: Any) -> Any:
-    """A dense layer as torch's Linear starts: weights and biases uniform within 1 / sqrt(fan_in)."""
+    """A dense layer initialised like torch's Linear: weights and biases uniform within 1 / sqrt(fan_in)."""
     bound = x.shape[-1] ** -0.5
     # Two initializers: one without a seed would draw the same numbers at each call.
     weights, biases = (keras.initializers.RandomUniform(-bound, bound) for _ in range(2))
@@ -140,11 +140,11 @@ def _logits(x: Any, classes: int) -> Any:
 
 
 def _conv_norm(x: Any, filters: int, kernel_size: int, strides: int = 1) -> Any:
-    """A convolution and its batch normalisation; synchronised, so that two replicas train the network that one does."""
+    """A convolution and a batch normalisation, synchronised so that two replicas train the same network as one."""
     x = layers.Conv2D(filters, kernel_size, strides, padding="same", use_bias=False, kernel_initializer=_he_fan_out())(
         x
     )
-    # Moving averages of the last ten updates or so: runs on small data are a few hundred updates long.
+    # Moving averages over about ten updates, because runs on small data are only a few hundred updates long.
     return layers.BatchNormalization(momentum=0.9, epsilon=1e-5, synchronized=True)(x)
 
 

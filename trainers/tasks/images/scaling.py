@@ -1,4 +1,4 @@
-"""How pixels from 0 to 255 become the numbers that a network computes with. Needs no TensorFlow."""
+"""How pixels from 0 to 255 are scaled for a network. Needs no TensorFlow."""
 
 import dataclasses
 
@@ -7,9 +7,9 @@ import numpy as np
 
 @dataclasses.dataclass(frozen=True)
 class Scaling:
-    """(pixel - mean) / deviation, with one number for all channels or one for each.
+    """(pixel - mean) / deviation, with one number for all channels or one per channel.
 
-    Images travel as uint8, and a model's first layer scales them: on its device, and in its file.
+    Images stay uint8 until the first layer of a model scales them on its device. A saved model includes its scaling.
     """
 
     mean: tuple[float, ...]

@@ -1,4 +1,4 @@
-"""Where batches of images come from: arrays in memory, image files, or the records of a TFDS set. All serve uint8."""
+"""Sources of image batches: arrays in memory, image files, or the records of a TFDS set. All of them return uint8."""
 
 import functools
 import os
@@ -22,23 +22,23 @@ from trainers.tasks.images.augment import (
 
 CORES = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
 OPEN_FILES = 16
-RECORDS_A_TURN = 16
+RECORDS_PER_TURN = 16
 
 Arrays = tuple[np.ndarray, np.ndarray]  # images [n, height, width, channels] uint8, labels [n] int64
 
 
 class SmallImages(ArraySource):
-    """Images of one size, kept in memory; those in colour are moved and mirrored in training."""
+    """Images of one size, kept in memory; those in colour are shifted and mirrored at random in training."""
 
     def __init__(self, images: np.ndarray, labels: np.ndarray) -> None:
         height, width, channels = images.shape[1:]
-        # Digits and letters are grey: mirrored, they would be others.
+        # Digits and letters are grey, and mirroring could turn them into others.
         self.pad = max(1, max(height, width) // 8) if channels == 3 else 0
         super().__init__(images, labels, functools.partial(pad_crop_flip, pad=self.pad) if self.pad else None)
 
 
 class Photographs(IndexedSource):
-    """Image files of any size, read and decoded when their turn comes."""
+    """Image files of any size, read and decoded on demand."""
 
     ahead = 2
 
@@ -47,7 +47,7 @@ class Photographs(IndexedSource):
         self.size = len(self.paths)
 
     def contents(self) -> Iterable[Any]:
-        """Names and classes: to read every photograph would take as long as an epoch."""
+        """Only file names and classes: reading every photograph would take as long as an epoch."""
         names = os.fsencode("\n".join("/".join(Path(path).parts[-2:]) for path in self.paths))
         return names.decode(errors="backslashreplace"), np.asarray(self.labels)
 
@@ -61,10 +61,11 @@ class Photographs(IndexedSource):
 
 
 class StreamSource(Source):
-    """The photographs of a TFDS set too large for the memory, read from its TFRecord files.
+    """The photographs of a TFDS set that is too large for memory, read from its TFRecord files.
 
-    An epoch's order is a function of the seed and the epoch: the files are shuffled, sixteen at a time are read in
-    turns, and `buffer` encoded records are mixed. To start within an epoch, the records before are read, not decoded.
+    The order of an epoch is a function of the seed and the epoch: the files are shuffled, sixteen at a time are
+    interleaved, and encoded records are shuffled in a buffer of size `buffer`. To start within an epoch, the records
+    before that point are read but not decoded.
     """
 
     ahead = 2
@@ -80,7 +81,7 @@ class StreamSource(Source):
         self.size = builder.info.splits[split].num_examples
 
     def contents(self) -> Iterable[Any]:
-        """The names of its files, which have the set, the split and their number in them, and its size."""
+        """The file names, which contain the set, the split and the number of files, and the number of examples."""
         return "\n".join(Path(file).name for file in self.files), str(self.size)
 
     def training(self, feed: Feed) -> tf.data.Dataset:
@@ -104,14 +105,14 @@ class StreamSource(Source):
         return serving(self._decoded(parts, training=False), self.ahead)
 
     def _shuffled(self, seed: int, epoch: tf.Tensor) -> tf.data.Dataset:
-        # `shuffle` draws from its own and from the graph's seed; without this the order would depend on the latter,
-        # which is `tf.random.set_seed`'s. It sets the seed of the function that is being traced, and of nothing else.
+        # `shuffle` combines its own seed with the graph's, so the order would depend on the caller's
+        # `tf.random.set_seed`. This call sets the seed of the function that is being traced, and of nothing else.
         tf.random.set_seed(1)
         files = tf.random.experimental.stateless_shuffle(self.files, [seed, epoch])
         records = tf.data.Dataset.from_tensor_slices(files).interleave(
             tf.data.TFRecordDataset,
             cycle_length=OPEN_FILES,
-            block_length=RECORDS_A_TURN,
+            block_length=RECORDS_PER_TURN,
             num_parallel_calls=OPEN_FILES,
             deterministic=True,
         )
@@ -145,11 +146,11 @@ class StreamSource(Source):
 def decoded(
     parts: tf.data.Dataset, read: Callable[[tf.Tensor], tuple[tf.Tensor, tf.Tensor]], size: int, training: bool
 ) -> tf.data.Dataset:
-    """Micro-batches of photographs from ones of what `read` makes an encoded image and its label of.
+    """Decodes micro-batches of items into photographs; `read` maps an item to an encoded image and its label.
 
-    All cores are at work, and examples keep their order. Example by example, not batch by batch: no core waits for the
-    end of one, and few images are held at a time. What is taken apart and put together are indices, encoded images and
-    bytes of pixels, which takes next to nothing.
+    Uses all cores and keeps the order of the examples. It works example by example, not batch by batch, so that no
+    core waits for the end of a batch and few images are in memory at a time. Unbatching and batching again is cheap:
+    it only moves indices, encoded images and bytes of pixels.
     """
     count = parts.element_spec[0].shape[0]
 

@@ -1,4 +1,4 @@
-"""Images into classes: digits, CIFAR, ImageNet, or a folder of one's own."""
+"""Image classification: digits, CIFAR, ImageNet, or a folder of your own images."""
 
 import logging
 from collections.abc import Mapping
@@ -16,7 +16,7 @@ from trainers.tasks.images.models import ModelError, build_model
 
 
 class ImageClassification(Task):
-    """Cross-entropy; top-1 and top-5 error, the paper's number being the first."""
+    """Trains with cross-entropy and reports top-1 error, which the paper reports too, and top-5 error."""
 
     name = "image_classification"
     config_class = ImageConfig

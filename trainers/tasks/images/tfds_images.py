@@ -13,7 +13,7 @@ from trainers.tasks.images.sources import Arrays, StreamSource
 from trainers.tasks.tfds_sets import check_files, make_builder, require_prepared
 
 DATASETS = "digits, folder, or the name of a TFDS image set such as emnist/digits, cifar10 or imagenet2012"
-PHOTOGRAPH_SIZE = 224  # where no size is asked for
+PHOTOGRAPH_SIZE = 224  # pixels, the default
 
 
 def load_tfds_images(options: ImageFlags) -> ImageData:
@@ -33,7 +33,7 @@ def load_tfds_images(options: ImageFlags) -> ImageData:
 
 
 def _image_and_label(builder: Any) -> tuple[str, str]:
-    """The names of the set's image and of its label."""
+    """The names of the image feature and of the label feature."""
     features = dict(builder.info.features.items())
     keys = builder.info.supervised_keys or ("image", "label")
     kinds = tuple(type(features.get(key)) if isinstance(key, str) else None for key in keys)
@@ -60,7 +60,7 @@ def _split_names(builder: Any, keys: tuple[str, str]) -> Splits[str]:
     if "test" not in splits or not splits["test"].num_examples:
         return Splits("train", validation)
     check_files(builder, "test")
-    if not _has_labels(builder, "test", keys):  # ImageNet's are not public
+    if not _has_labels(builder, "test", keys):  # ImageNet's test labels are not public
         return Splits("train", validation, notes=("the test split is not used: it has no labels",))
     return Splits("train", validation, "test")
 

@@ -1,8 +1,8 @@
-"""Examples of a text: blocks of it to train on, and windows that count each of its tokens once to be judged by.
+"""Examples from a text: blocks for training, and windows for validation in which each token counts once.
 
-A text is an array of numbers that begins with the `<eos>` that its first token is predicted from. An example is
-`({"tokens": [context], "targets": [context]}, targets, weight)`: tokens, those that follow them, and how many of these
-count. A target that does not count is `IGNORED`.
+A text is an array of numbers that begins with `<eos>`, from which its first token is predicted. An example is
+`({"tokens": [context], "targets": [context]}, targets, weight)`: tokens, the tokens that follow them, and how many of
+the latter count. A target that does not count is `IGNORED`.
 """
 
 import abc
@@ -19,7 +19,7 @@ IGNORED = -1
 
 
 class Windows(IndexedSource):
-    """Spans of `context` tokens, cut from the text when their turn comes."""
+    """Spans of `context` tokens, cut from the text on demand."""
 
     def __init__(self, text: np.ndarray, context: int) -> None:
         self.text, self.context, self.example_weight = aligned(text), context, float(context)
@@ -30,7 +30,7 @@ class Windows(IndexedSource):
 
     @property
     def tokens(self) -> np.ndarray:
-        """What the model is to predict: the text without the `<eos>` before it."""
+        """The tokens to predict: the text without the `<eos>` at its beginning."""
         return self.text[1:]
 
     @abc.abstractmethod
@@ -56,7 +56,7 @@ class Windows(IndexedSource):
 
 
 class TrainingBlocks(Windows):
-    """The text cut into blocks; a last part that is shorter than a block is left out."""
+    """The text cut into blocks; an incomplete block at the end is left out."""
 
     def _count(self, tokens: int) -> int:
         return tokens // self.context
@@ -66,10 +66,10 @@ class TrainingBlocks(Windows):
 
 
 class ValidationWindows(Windows):
-    """Windows that overlap: every token counts once, predicted from at least `eval_context` tokens where there are any.
+    """Overlapping windows: every token counts once and is predicted from at least `eval_context` tokens if possible.
 
-    The first window counts all its targets, and every other those that the one before does not reach. The last one ends
-    with the text.
+    All targets of the first window count; in every other window, those that the previous window does not cover. The
+    last window ends with the text.
     """
 
     def __init__(self, text: np.ndarray, context: int, eval_context: int) -> None:

@@ -12,18 +12,18 @@ DATASETS = ("pydoc", "text", "wikitext", "wikitext103")
 
 @dataclasses.dataclass(frozen=True)
 class TextFlags(Flags):
-    """Which text."""
+    """The flags that select and prepare the text."""
 
     subject = "Text"
 
     dataset: str = option(
-        "pydoc", "pydoc is embedded; text (any files of text) and wikitext are folders, --data_dir.", DATASETS
+        "pydoc", "pydoc is embedded; text (any text files) and wikitext are read from --data_dir.", DATASETS
     )
     data_dir: str | None = option(None, "Folder of text files, or of TFDS data for wikitext103.", identity=BY_CONTENT)
     download: bool = option(False, "Download WikiText-103 if it is not on disk.", identity=False)
-    vocabulary_size: int | None = option(None, "At most this many words, the most frequent ones.")
-    context: int = option(128, "Tokens in a block.")
-    eval_context: int = option(0, "Tokens of a validation block that are context only, not counted.")
+    vocabulary_size: int | None = option(None, "Maximum vocabulary size; the most frequent words are kept.")
+    context: int = option(128, "Tokens per block.")
+    eval_context: int = option(0, "Tokens per validation block that serve only as context and are not counted.")
     cache_dir: str | None = option(
         None, "Folder for cached token ids; .tfwarmup in --data_dir if left out.", identity=False
     )
@@ -32,13 +32,13 @@ class TextFlags(Flags):
 
 @dataclasses.dataclass(frozen=True)
 class LanguageSizes(TransformerSizes):
-    """The sizes of a language model between adaptive layers."""
+    """The sizes of a language model with adaptive layers."""
 
     subject = "Model"
 
     cutoffs: tuple[int, ...] = option((), "First word of each narrower band of the adaptive layers.")
     factor: int = option(4, "How much narrower each band is than the one before.")
-    softmax_dropout: float = option(0.0, "Dropout before the adaptive softmax.")
+    softmax_dropout: float = option(0.0, "Dropout rate before the adaptive softmax.")
 
 
 @dataclasses.dataclass(frozen=True)
@@ -49,12 +49,12 @@ class LanguageConfig(TextFlags, LanguageSizes, ExamplesConfig):
 
     sample: str | None = option(None, "Continue this text with the model in --output_dir.", identity=False)
     sample_words: int = option(100, "Words that --sample adds.", identity=False)
-    temperature: float = option(0.8, "Of --sample; 0 takes the likeliest word.", identity=False)
+    temperature: float = option(0.8, "Temperature of --sample; 0 takes the likeliest word.", identity=False)
 
     def validate(self) -> None:
         super().validate()
         at_least_one(self, "sample_words", "context")
-        # The adaptive softmax computes as many words of each band as a batch has: XLA would compile every batch anew.
+        # Shapes in the adaptive softmax depend on the words of each batch, so XLA would compile every batch anew.
         require(not self.xla, "--xla is not for this task, whose shapes change with every batch", self.xla)
         require(0 <= self.eval_context < self.context, "--eval_context must be in [0, --context)", self.eval_context)
         require(0 <= self.temperature < math.inf, "--temperature must be a number >= 0", self.temperature)

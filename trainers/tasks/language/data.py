@@ -1,4 +1,4 @@
-"""The texts: the reference inside Python itself, a corpus of one's own, WikiText."""
+"""Loads texts: the language reference that comes with Python, a corpus of your own, or WikiText."""
 
 import dataclasses
 import re
@@ -18,7 +18,7 @@ from trainers.tasks.language.files import existing_path, find_text, read_lines, 
 from trainers.tasks.language.vocabulary import UNKNOWN, Vocabulary, number_text
 from trainers.tasks.language.wikitext103 import prepared_wikitext103, read_prepared
 
-MIN_COUNT = 3  # of a word in a text that has no <unk> yet; WikiText was made with the same
+MIN_COUNT = 3  # rarer words of a text without <unk> become <unk>, as in WikiText
 HELD_OUT = 10  # every tenth topic or line is for validation
 # A word with the apostrophes (straight or curved) inside it, or a punctuation mark and its repetitions.
 TOKEN = re.compile(rf"{UNKNOWN}|\w+(?:['\u2019]\w+)*|([^\w\s])\1*")
@@ -26,17 +26,17 @@ TOKEN = re.compile(rf"{UNKNOWN}|\w+(?:['\u2019]\w+)*|([^\w\s])\1*")
 
 @dataclasses.dataclass(frozen=True)
 class TextData(Data):
-    """Two splits of a text as numbers of words, and the words."""
+    """The splits of a text as numbers of words, and the vocabulary."""
 
     validation: ValidationWindows
     vocabulary: Vocabulary
-    train_tokens: np.ndarray  # int32, all of them, of which the last few may be in no block
+    train_tokens: np.ndarray  # int32; the last few may not be part of any block
     validation_tokens: np.ndarray
 
 
 @dataclasses.dataclass(frozen=True)
 class Corpus:
-    """Where the lines of a text come from, and what its words are."""
+    """The lines of each split of a text, and how to split a line into words."""
 
     train: Iterable[str]
     validation: Iterable[str]
@@ -49,11 +49,11 @@ class Corpus:
 
 
 def load_text(options: TextFlags) -> TextData:
-    """A text in blocks of `context` tokens.
+    """Loads a text in blocks of `context` tokens.
 
-    Validation predicts every token from at least `eval_context` others, but for the first ones. The vocabulary has at
-    most `vocabulary_size` words, `<unk>` and `<eos>` among them. Nothing is fetched from the network unless `download`
-    is true.
+    Validation predicts every token but the first ones from at least `eval_context` others. The vocabulary has at most
+    `vocabulary_size` words, including `<unk>` and `<eos>`. Nothing is fetched from the network unless `download` is
+    true.
     """
     context, eval_context, vocabulary_size = options.context, options.eval_context, options.vocabulary_size
     if context < 1:
@@ -72,7 +72,7 @@ def load_text(options: TextFlags) -> TextData:
     validation, *test = (
         ValidationWindows(texts[name], context, eval_context)
         for name in ("validation", "test")
-        if len(texts[name]) > context  # a short test is none
+        if len(texts[name]) > context  # a test text shorter than a block is ignored
     )
     vocabulary = Vocabulary(texts["words"].tobytes().decode().split("\n"))
     return TextData(
@@ -87,7 +87,7 @@ def load_text(options: TextFlags) -> TextData:
 
 
 def _numbered(corpus: Corpus, options: TextFlags) -> Mapping[str, np.ndarray]:
-    """The numbers of all texts of a corpus and its words; those of a large one are kept for the next start."""
+    """The texts of a corpus as numbers of words, and its words; cached for the next start if the corpus is large."""
 
     def number() -> dict[str, np.ndarray]:
         train, vocabulary = number_text(map(corpus.words, corpus.train), options.vocabulary_size, corpus.min_count)
@@ -132,25 +132,25 @@ def _prepared(builder: Any) -> Corpus:
 
 
 def split_words(line: str) -> list[str]:
-    """Words and punctuation marks, the same mark repeated being one; case is kept, white space is not."""
+    """Splits a line into words and punctuation marks; a repeated mark is one. Case is kept, white space is not."""
     return [match.group() for match in TOKEN.finditer(line)]
 
 
 def _pydoc() -> Corpus:
-    """The language reference that `help()` shows, by topic; its text is that of the Python that runs this."""
+    """The language reference that `help()` shows, by topic, in the version of the running Python."""
     from pydoc_data.topics import topics  # half a megabyte that only this corpus needs
 
     lines = _without_repetitions(topics)
     names = sorted(topics)
-    held_out = names[2::HELD_OUT]  # beginning with the third, it is a tenth of the words too
+    held_out = names[2::HELD_OUT]  # starting with the third topic, this is also a tenth of the words
     train = [line for name in names if name not in held_out for line in lines[name]]
     return Corpus(train, [line for name in held_out for line in lines[name]], None, split_words, MIN_COUNT)
 
 
 def _without_repetitions(topics: dict[str, str]) -> dict[str, list[str]]:
-    """The lines of every topic, with each paragraph where it first stands.
+    """The lines of every topic, keeping each paragraph only where it first appears.
 
-    Some topics are chapters of others: without this, most of what is for validation would be in the training text too.
+    Some topics are chapters of others: otherwise, most of the validation text would be in the training text too.
     """
     seen: set[str] = set()
     lines: dict[str, list[str]] = {}
@@ -171,7 +171,7 @@ def _own_text(path: Path) -> Corpus:
     if found.test and not found.validation:
         notes.append("the best model is chosen on the test files: there are no others for validation")
     if found.left_out:
-        notes.append(f"left out {len(found.left_out)} files that are no text: {', '.join(found.left_out[:10])}")
+        notes.append(f"left out {len(found.left_out)} files that are not text: {', '.join(found.left_out[:10])}")
     files = (*train, *found.validation, *found.test)
     place = path.parent if path.is_file() else path
     if not judged:

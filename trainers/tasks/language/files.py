@@ -11,13 +11,13 @@ from trainers.engine.errors import DataError
 from trainers.tasks.paths import shown
 
 TEXT_SUFFIXES = (".txt", ".txt.gz")
-LOOKED_AT = 2**16  # bytes that tell whether a file is a text
-SPLIT_NAMES = ("train", "val", "test")  # what names begin with; `valid` and `validation` do so too
+LOOKED_AT = 2**16  # bytes to read to find out whether a file is text
+SPLIT_NAMES = ("train", "val", "test")  # prefixes of file names; `val` includes `valid` and `validation`
 WIKITEXT_NAMES = ("wiki.{}.tokens", "wiki.{}.tokens.gz", "wiki.{}.raw", "wiki.{}.raw.gz", "{}.txt", "{}.txt.gz")
 
 
 def read_lines(path: Path) -> Iterator[str]:
-    """The lines of a file of UTF-8 text, compressed or not; a `DataError` if it is none."""
+    """The lines of a UTF-8 text file, compressed or not; raises `DataError` if it is not one."""
     empty = True
     try:
         with gzip.open(path) if path.suffix == ".gz" else path.open("rb") as file:
@@ -51,7 +51,7 @@ def existing_path(data_dir: str | None, dataset: str) -> Path:
 
 
 def find_wikitext(folder: Path, names: Sequence[str] = WIKITEXT_NAMES) -> dict[str, Path]:
-    """The files of a WikiText folder by split: train, valid, test, as far as they are there."""
+    """The files that exist in a WikiText folder, by split: train, valid, test."""
     found = {}
     for split in ("train", "valid", "test"):
         paths = [folder / name.format(split) for name in names]
@@ -78,14 +78,14 @@ class TextFiles(NamedTuple):
     train: tuple[Path, ...]
     validation: tuple[Path, ...] = ()
     test: tuple[Path, ...] = ()
-    left_out: tuple[str, ...] = ()  # files that are no text
+    left_out: tuple[str, ...] = ()  # files that are not text
 
 
 def find_text(path: Path) -> TextFiles:
-    """The files of a folder that are texts: all that are called so, and all others that begin with UTF-8.
+    """The text files of a folder: all that are named as such, and all others that begin with UTF-8 text.
 
-    A file belongs to the split that its path below the folder begins with: `train`, `val` or `test`; others are left
-    out. If no path begins with `train`, all files of the folder, or the one file given, are for training.
+    The path of a file below the folder begins with its split: `train`, `val` or `test`; other files are left out. If no
+    path begins with `train`, all files of the folder, or the single file given, are for training.
     """
     if path.is_file():
         return TextFiles((path,))
@@ -114,7 +114,7 @@ def _begins_with_text(file: Path) -> bool:
     try:
         with gzip.open(file) if file.suffix == ".gz" else file.open("rb") as stream:
             begin = stream.read(LOOKED_AT)
-        # What is cut off may be in the middle of a letter.
+        # The bytes may end in the middle of a character.
         text = codecs.getincrementaldecoder("utf-8")().decode(begin, final=len(begin) < LOOKED_AT)
     except (OSError, EOFError, ValueError, zlib.error):
         return False

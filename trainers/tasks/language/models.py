@@ -13,13 +13,13 @@ from trainers.tasks.sizes import with_sizes
 
 @keras.saving.register_keras_serializable("trainers")
 class LanguageModel(keras.Model):
-    """Negative log probabilities of the next words: a decoder-only Transformer between tied adaptive layers.
+    """A decoder-only Transformer between tied adaptive layers that returns negative log probabilities of next words.
 
     Called with {"tokens": [batch, context], "targets": [batch, context]}, both integers, it returns float32 [batch,
     context]: 0 where the target is below 0. There is no normalisation after the last block, as in the original.
     """
 
-    # Not a functional model: a clone of one makes its layers anew, one by one, and so unties them.
+    # Not a functional model: cloning one creates its layers again, one by one, and unties them.
     def __init__(self, vocabulary_size: int, sizes: LanguageSizes, **kwargs: Any) -> None:
         super().__init__(**kwargs)
         require(sizes.layers >= 1, "`layers` must be >= 1", layers=sizes.layers)
@@ -52,7 +52,7 @@ class LanguageModel(keras.Model):
         return self.softmax(self.hidden(inputs["tokens"], training), inputs["targets"], training=training)
 
     def hidden(self, tokens: Any, training: bool | None = False) -> Any:
-        """What the last block makes of every position: [batch, context, width]."""
+        """The output of the last block at every position, [batch, context, width]."""
         x = self.positions(self.scale(self.embedding(tokens)))
         x = self.dropout(x, training=training)
         for block in self.blocks:
@@ -69,10 +69,10 @@ class LanguageModel(keras.Model):
 
 
 def build_language_model(vocabulary_size: int, sizes: LanguageSizes) -> LanguageModel:
-    """A language model with its first weights; its words are numbered by falling frequency.
+    """Builds a language model with initial weights. Words are numbered by decreasing frequency.
 
     Raises:
-        LayerError: for sizes that no model can have.
+        LayerError: If the sizes are invalid.
     """
     model = LanguageModel(vocabulary_size, sizes)
     model.build()

@@ -1,4 +1,4 @@
-"""What counting alone achieves: unigram and bigram perplexities, to judge a model by."""
+"""Unigram and bigram perplexities, the baselines of a language model."""
 
 import numpy as np
 
@@ -6,12 +6,12 @@ ADDED = 0.1  # to the count of every word, so that none is impossible
 
 
 def unigram_perplexity(train: np.ndarray, validation: np.ndarray, vocabulary_size: int) -> float:
-    """Every token of `validation` by the frequency of its word in `train`."""
+    """The perplexity of `validation` under the word frequencies of `train`."""
     return perplexity(unigram_probabilities(train, vocabulary_size)[validation])
 
 
 def bigram_perplexity(train: np.ndarray, validation: np.ndarray, vocabulary_size: int, end: int) -> float:
-    """Every token of `validation` by interpolated Kneser-Ney from the token before; `end` stands before the first."""
+    """The perplexity of `validation` under an interpolated Kneser-Ney bigram model; `end` precedes the first token."""
     model = KneserNey(np.append(np.int32(end), train), vocabulary_size)
     return perplexity(model.probabilities(np.append(np.int32(end), validation[:-1]), validation))
 
@@ -28,8 +28,8 @@ def unigram_probabilities(train: np.ndarray, vocabulary_size: int) -> np.ndarray
 class KneserNey:
     """Interpolated modified Kneser-Ney smoothing of bigrams (Chen and Goodman, 1999).
 
-    p(w | v) = (c(vw) - d) / c(v) + left(v) p(w), where left(v) is what the discounts d took from v, and p(w), the same
-    one order below, counts not how often w was seen but after how many different words.
+    p(w | v) = (c(vw) - d) / c(v) + left(v) p(w), where left(v) is the probability that the discounts d took from v. The
+    lower-order model p(w) is smoothed in the same way, but counts after how many different words w was seen.
     """
 
     def __init__(self, text: np.ndarray, vocabulary_size: int) -> None:
@@ -38,7 +38,7 @@ class KneserNey:
         first, second = np.divmod(self.pairs, vocabulary_size)
         self.below = self._lower_order(np.bincount(second, minlength=vocabulary_size))
         discounts = _discounts(counts)[np.minimum(counts, 3)]
-        # A word that nothing follows has no counts of its own.
+        # At least 1, for words that nothing follows.
         total = np.maximum(np.bincount(first, counts, vocabulary_size), 1)
         self.own = (counts - discounts) / total[first]
         self.left = 1 - np.bincount(first, self.own, vocabulary_size)
@@ -59,7 +59,7 @@ class KneserNey:
 
 
 def _discounts(counts: np.ndarray) -> np.ndarray:
-    """What to take from things seen never, once, twice, and more often, by how many there are of each."""
+    """The discounts of items seen never, once, twice and more often, estimated from how many there are of each."""
     once, twice, thrice, four = (max(1, int(np.sum(counts == n))) for n in range(1, 5))
     share = once / (once + 2 * twice)
     discounts = [0, 1 - 2 * share * twice / once, 2 - 3 * share * thrice / twice, 3 - 4 * share * four / thrice]

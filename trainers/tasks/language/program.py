@@ -1,4 +1,4 @@
-"""What the program of the language model does."""
+"""The program of the language model: training or sampling."""
 
 import json
 import pathlib
@@ -10,7 +10,7 @@ from trainers.tasks.language.task import BASELINES
 
 
 def train_or_sample(config: LanguageConfig) -> str:
-    """What the program prints: the validation metrics with the baselines beside them, or a text."""
+    """Trains a model, or continues a text. Returns what to print: baselines and validation metrics, or the text."""
     if config.sample is not None:
         return sample_text(config)
     metrics = train_task("language_modeling", config)

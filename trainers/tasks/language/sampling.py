@@ -1,4 +1,4 @@
-"""A trained language model goes on with a text."""
+"""Continues a text with a trained language model."""
 
 import pathlib
 from typing import Any
@@ -16,7 +16,7 @@ from trainers.tasks.language.vocabulary import END, Vocabulary
 
 
 def sample_text(config: LanguageConfig) -> str:
-    """The text of `--sample` and the words that the best model in `--output_dir` adds to it."""
+    """Returns the text of `--sample`, continued by the best model in `--output_dir`."""
     folder = pathlib.Path(config.output_dir)
     for name in ("config.json", VOCABULARY, "best.keras"):
         if not (folder / name).exists():
@@ -29,7 +29,7 @@ def sample_text(config: LanguageConfig) -> str:
     words = split_words(text) if trained["dataset"] in ("pydoc", "text") else text.split()
     tokens = [vocabulary.end, *map(int, vocabulary.encode(words))]
     continued = continue_tokens(model, tokens, config.sample_words, trained["context"], config, vocabulary.unknown)
-    return readable([*words, *vocabulary.decode(continued[len(tokens) :])])  # a word of the user's own stays
+    return readable([*words, *vocabulary.decode(continued[len(tokens) :])])  # with the user's unknown words
 
 
 def continue_tokens(
@@ -41,7 +41,7 @@ def continue_tokens(
 
     @tf.function
     def log_probabilities(window: Any, last: Any) -> Any:
-        # The model does not look ahead: what stands behind the last token does not matter, and one shape serves all.
+        # The model is causal: padding after the last token does not matter, so one shape fits all lengths.
         return model.softmax.log_prob(model.hidden(window)[:, last])[0]
 
     for _ in range(count):
@@ -55,7 +55,7 @@ def continue_tokens(
 
 
 def readable(words: list[str]) -> str:
-    """Words as a text; the end of a line is one."""
+    """Joins words into a text; `<eos>` ends a line."""
     lines = " ".join(words).split(END)
     return "\n".join(line.strip() for line in lines)
 

@@ -1,4 +1,4 @@
-"""The next word of a text: WikiText-103, a corpus of one's own, or the language reference inside Python itself."""
+"""Language modeling: WikiText-103, a corpus of your own, or the language reference that comes with Python."""
 
 import json
 import math
@@ -25,7 +25,7 @@ VOCABULARY, BASELINES = "vocabulary.txt", "baselines.json"
 
 
 class LanguageModeling(Task):
-    """Cross-entropy of every token; the perplexity of the validation text is the paper's number."""
+    """Trains with the cross-entropy of each token and reports perplexity, as the paper does."""
 
     name = "language_modeling"
     config_class = LanguageConfig
@@ -42,7 +42,7 @@ class LanguageModeling(Task):
             raise ConfigError(str(error)) from error
 
     def loss(self, config: Any, targets: Any, outputs: Any) -> Any:
-        """The mean over the tokens of an example that count; its weight is how many they are."""
+        """The mean over the tokens of each example that count; their number is the weight of the example."""
         counted = tf.cast(targets != IGNORED, outputs.dtype)
         return tf.reduce_sum(outputs * counted, axis=1) / tf.maximum(tf.reduce_sum(counted, axis=1), 1.0)
 
@@ -54,7 +54,7 @@ class LanguageModeling(Task):
         return {"loss": loss, "perplexity": math.exp(loss) if loss < 700 else math.inf}
 
     def final_sources(self, config: LanguageConfig, data: TextData) -> Mapping[str, Source]:
-        """The validation text once more in blocks without context, where it had some: papers report either."""
+        """Adds the validation text in blocks without context if it was evaluated with context: papers report either."""
         sources = super().final_sources(config, data)
         if not config.eval_context:
             return sources
@@ -73,7 +73,7 @@ class LanguageModeling(Task):
 
 
 def baselines(text: TextData) -> dict[str, float]:
-    """Perplexities of the same validation tokens under models that count words and pairs of words."""
+    """Perplexities of the same validation tokens under unigram and bigram models."""
     texts, vocabulary = (text.train_tokens, text.validation_tokens), text.vocabulary
     return {
         "unigram": unigram_perplexity(*texts, vocabulary.size),

@@ -36,7 +36,7 @@ class Vocabulary:
 
     @property
     def fingerprint(self) -> str:
-        """A few letters that differ between vocabularies."""
+        """A short hash of the words."""
         return hashlib.sha256("\n".join(self.words).encode()).hexdigest()[:16]
 
     def encode(self, words: Iterable[str]) -> np.ndarray:
@@ -46,11 +46,11 @@ class Vocabulary:
         return [self.words[number] for number in numbers]
 
     def number_lines(self, lines: Lines) -> np.ndarray:
-        """A whole text, see `number_text`."""
+        """A text as numbers of this vocabulary, in the format of `number_text`."""
         return _collect(lines, self._numbers)
 
     def save(self, path: Path) -> None:
-        """Writes one word a line, in order."""
+        """Writes one word per line, in order."""
         with atomic_file(path) as file:
             file.write("".join(f"{word}\n" for word in self.words).encode())
 
@@ -64,7 +64,7 @@ class Vocabulary:
             ) from error
 
     def check_saved(self, path: Path) -> None:
-        """Raises a `DataError` if the vocabulary in a file is another one."""
+        """Raises a `DataError` if the vocabulary in a file differs from this one."""
         saved = Vocabulary.load(path)
         if saved.words == self.words:
             return
@@ -77,18 +77,18 @@ class Vocabulary:
 
 
 class _Numbers(dict[str, int]):
-    """A lookup table in which every word is found."""
+    """A lookup table that maps unknown words to the number of `<unk>`."""
 
     def __missing__(self, word: str) -> int:
         return self[UNKNOWN]
 
 
 def number_text(lines: Lines, size: int | None = None, min_count: int = 1) -> tuple[np.ndarray, Vocabulary]:
-    """A training text as int32 numbers, with the vocabulary of its words.
+    """Returns a training text as int32 numbers, and the vocabulary of its words.
 
-    Every line ends with `<eos>`, and one more stands before the first word, for the model to predict that from. Words
-    seen fewer than `min_count` times are `<unk>`, and so are those beyond the `size` most frequent; `<unk>` and `<eos>`
-    count among these. Equally frequent words are in the order of their appearance, `<unk>` and `<eos>` first.
+    Every line ends with `<eos>`, and another one precedes the first word, so that the model can predict it. Words seen
+    fewer than `min_count` times become `<unk>`, and so do those beyond the `size` most frequent, which include `<unk>`
+    and `<eos>`. Equally frequent words are in order of appearance, after `<unk>` and `<eos>`.
     """
     seen: defaultdict[str, int] = defaultdict(None, {UNKNOWN: 0, END: 1})
     seen.default_factory = seen.__len__
@@ -102,7 +102,7 @@ def number_text(lines: Lines, size: int | None = None, min_count: int = 1) -> tu
 
 def _collect(lines: Lines, numbers: Mapping[str, int]) -> np.ndarray:
     words = chain([END], chain.from_iterable(chain(line, [END]) for line in lines))
-    # One word at a time: four bytes a token, however long the text.
+    # One word at a time, so that memory is four bytes per token however long the text is.
     return np.fromiter(map(numbers.__getitem__, words), np.int32)
 
 

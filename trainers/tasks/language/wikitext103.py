@@ -1,4 +1,4 @@
-"""WikiText-103 as a set of TensorFlow Datasets, which has none of its own."""
+"""A TensorFlow Datasets builder of WikiText-103, which TFDS itself does not include."""
 
 import urllib.request
 from collections.abc import Iterator
@@ -13,7 +13,7 @@ from trainers.engine.errors import DataError
 from trainers.tasks.language.files import find_wikitext, read_lines
 from trainers.tasks.tfds_sets import NETWORK_SECONDS, check_files, prepare
 
-# The official address has refused since 2024; its author's own has the same bytes.
+# The official address has refused requests since 2024; the author's own site has the same file.
 URLS = (
     "https://s3.amazonaws.com/research.metamind.io/wikitext/wikitext-103-v1.zip",
     "https://wikitext.smerity.com/wikitext-103-v1.zip",
@@ -27,14 +27,14 @@ SPLITS = {"train": "train", "validation": "valid", "test": "test"}
 
 
 class Wikitext103(tfds.core.GeneratorBasedBuilder):
-    """WikiText-103 (Merity et al., 2016), a line an example, in the order of the text.
+    """WikiText-103 (Merity et al., 2016), one line per example, in the order of the text.
 
-    From the files of `folder`, or else from the archive: 1,801,350, 3,760 and 4,358 lines, 103,227,021, 217,646 and
-    245,569 tokens with one at the end of each line, and 267,735 different ones.
+    Read from the files of `folder`, or else from the archive: 1,801,350, 3,760 and 4,358 lines, 103,227,021, 217,646
+    and 245,569 tokens including one at the end of each line, and 267,735 different tokens.
     """
 
     VERSION = tfds.core.Version("1.0.0")
-    url_infos = dict.fromkeys(URLS, ARCHIVE)  # which TFDS would read from a file beside this one
+    url_infos = dict.fromkeys(URLS, ARCHIVE)  # otherwise, TFDS would read them from a file next to this one
 
     def __init__(self, *, folder: Path | None = None, **options: Any) -> None:
         self.folder = folder
@@ -56,13 +56,13 @@ class Wikitext103(tfds.core.GeneratorBasedBuilder):
 
 
 def token_files(folder: Path) -> dict[str, Path]:
-    """The files of a folder by split, if those of training and validation are among them."""
+    """The files of a folder by split; empty unless both training and validation are there."""
     files = find_wikitext(folder, ("wiki.{}.tokens", "wiki.{}.tokens.gz"))
     return files if {"train", "valid"} <= files.keys() else {}
 
 
 def prepared_wikitext103(data_dir: str | None, download: bool) -> Wikitext103:
-    """The set below `data_dir`; prepared now if its files lie there, or if `download` is true."""
+    """The set in `data_dir`, which is prepared first if its text files are there or if `download` is true."""
     folder = Path(data_dir or ".").expanduser()
     files = token_files(folder) if data_dir else {}
     builder = Wikitext103(data_dir=data_dir, folder=folder if files else None)
@@ -74,7 +74,7 @@ def prepared_wikitext103(data_dir: str | None, download: bool) -> Wikitext103:
     if not files and not _answering_url():
         raise DataError(f"Downloading WikiText-103 needs a network, {by_hand}. Received: no archive at {URLS}")
     for path in files.values():
-        for _ in read_lines(path):  # a bad file is found before TFDS makes its folders
+        for _ in read_lines(path):  # finds a bad file before TFDS creates its folders
             pass
     prepare(builder, "WikiText-103", f"Try again, {by_hand}")
     return builder
@@ -85,7 +85,7 @@ def read_prepared(builder: Any, split: str) -> Iterator[str]:
     check_files(builder, split)
     files = [str(path) for path in builder.info.splits[split].filepaths]
     spec = builder.info.features.tf_example_spec
-    # Parsed by the batch, which TFDS does not do: several times as fast.
+    # Parsing whole batches, which TFDS does not do, is several times as fast.
     batches = tf.data.TFRecordDataset(files).batch(4096).map(lambda records: tf.io.parse_example(records, spec)["text"])
     count = 0
     try:
@@ -106,10 +106,10 @@ def _answering_url() -> str | None:
 
 
 def _answers(url: str) -> bool:
-    # As TFDS will ask; Python-urllib, the default, is refused by the second address.
+    # The user agent that TFDS sends; the second address refuses that of urllib.
     request = urllib.request.Request(url, method="HEAD", headers={"User-Agent": "python-requests"})
     try:
         with urllib.request.urlopen(request, timeout=NETWORK_SECONDS):
             return True
-    except OSError:  # an HTTPError is one too
+    except OSError:  # includes HTTPError
         return False

@@ -1,9 +1,9 @@
-"""Batches of sentence pairs that are counted in tokens, and hold pairs of similar length.
+"""Batches of sentence pairs of similar length, with a batch size in tokens.
 
-A pair is as long as the longer of its sides. Pairs are sorted into buckets of lengths within about 10 % of each other,
-at random within a bucket, and then cut, one bucket after the other, into micro-batches of as many pairs as fit. Since
-only the sizes of the buckets decide where the cuts are, these are the same in every epoch; which pairs meet, and the
-order of the micro-batches, are not.
+The length of a pair is that of its longer side. Pairs are sorted into buckets of lengths within about 10 % of each
+other, shuffled within each bucket, and then cut, one bucket after the other, into micro-batches of as many pairs as
+fit. The cuts depend only on the sizes of the buckets and are the same in every epoch. Which pairs share a micro-batch,
+and the order of the micro-batches, change.
 """
 
 import dataclasses
@@ -18,13 +18,13 @@ from trainers.engine.errors import DataError
 from trainers.tasks.tensors import aligned, shared_tensor
 from trainers.tasks.translation.marks import BOS, PAD
 
-SHORTEST_BUCKET = 8  # tokens: all pairs up to this length are in one
+SHORTEST_BUCKET = 8  # tokens; all pairs up to this length share a bucket
 GROWTH = 1.1  # of the length from one bucket to the next
 
 
 @dataclasses.dataclass(frozen=True)
 class Sequences:
-    """Sequences of numbers, each with `EOS` at its end, one after the other in one array."""
+    """Sequences of numbers, each ending with `EOS`, concatenated in one array."""
 
     tokens: np.ndarray  # int32
     ends: np.ndarray  # int64: 0, and where each sequence ends
@@ -50,11 +50,11 @@ class Sequences:
 
 
 class TranslationBatches(Source):
-    """Pairs of sentences; `Feed.batch_size` is in tokens, with those that fill up a micro-batch.
+    """Pairs of sentences; `Feed.batch_size` is in tokens, including padding.
 
     A micro-batch is `({"source": [n, s], "target": [n, t]}, targets [n, t], weights [n])`: the target begins with
-    `BOS`, the targets are what follows each of its tokens, and a weight is how many these are. Its tokens are n times
-    the larger of s and t.
+    `BOS`, the targets are the tokens that follow each of its tokens, and the weights are their numbers. The size of the
+    micro-batch in tokens is n times the larger of s and t.
     """
 
     def __init__(self, sources: Sequences, targets: Sequences) -> None:
@@ -106,7 +106,7 @@ class TranslationBatches(Source):
         pairs = tf.constant(np.argsort(self._buckets, kind="stable"))
         cuts, steps = self._cuts(feed), self.evaluation_steps(feed)
         filled = steps * _update_parts(feed) - (len(cuts) - 1)
-        # One pair, the first, is all that those of weight 0 hold.
+        # Those of weight 0 hold only the first pair.
         starts, ends = tf.constant(cuts[:-1] + [0] * filled), tf.constant(cuts[1:] + [1] * filled)
         load = self._loader()
 
@@ -120,13 +120,13 @@ class TranslationBatches(Source):
         return cut_buckets(self._limits, self._counts.tolist(), feed.micro_size)
 
     def _loader(self) -> Callable[[tf.Tensor], Any]:
-        """A function that makes a micro-batch of the indices of its pairs."""
+        """Returns a function that makes a micro-batch from the indices of its pairs."""
         read_sources, read_targets = _reader(self.sources), _reader(self.targets)
 
         def load(pairs: tf.Tensor) -> Any:
             sources, _ = read_sources(pairs)
             targets, lengths = read_targets(pairs)
-            # Without its end, but with `BOS`, a sequence is as long as it was.
+            # `BOS` is added and `EOS` is left out, so the length stays the same.
             shifted = tf.concat([tf.fill([tf.size(pairs), 1], BOS), targets[:, :-1]], axis=1)
             target = tf.where(tf.sequence_mask(lengths, tf.shape(targets)[1]), shifted, PAD)
             return {"source": sources, "target": target}, targets, tf.cast(lengths, tf.float32)
@@ -138,7 +138,7 @@ def _reader(sequences: Sequences) -> Callable[[tf.Tensor], tuple[tf.Tensor, tf.T
     tokens, ends = shared_tensor(sequences.tokens), shared_tensor(sequences.ends)
 
     def rows(indices: tf.Tensor) -> tuple[tf.Tensor, tf.Tensor]:
-        """Some of the sequences, each with `PAD` at its end up to the length of the longest, and their own lengths."""
+        """The sequences with these indices, padded with `PAD` to the longest of them, and their lengths."""
         starts = tf.gather(ends, indices)
         lengths = tf.gather(ends, indices + 1) - starts
         offsets = tf.range(tf.reduce_max(lengths))
@@ -149,7 +149,7 @@ def _reader(sequences: Sequences) -> Callable[[tf.Tensor], tuple[tf.Tensor, tf.T
 
 
 def bucket_limits(longest: int) -> list[int]:
-    """The greatest length of each bucket, up to the longest pair there is.
+    """The greatest length of each bucket, up to that of the longest pair.
 
     >>> bucket_limits(25)
     [8, 9, 10, 11, 12, 13, 14, 15, 16, 17, 18, 19, 20, 22, 24, 25]
@@ -161,10 +161,10 @@ def bucket_limits(longest: int) -> list[int]:
 
 
 def cut_buckets(limits: Sequence[int], counts: Sequence[int], tokens: int) -> list[int]:
-    """Where to cut sorted pairs into micro-batches of at most so many tokens, from 0 to the number of pairs.
+    """Where to cut sorted pairs into micro-batches of at most `tokens` tokens, from 0 to the number of pairs.
 
-    A pair counts as many tokens as its bucket may have, and at least one pair is in a micro-batch. A bucket's last
-    pairs are in one with the next bucket's first.
+    A pair counts as long as the limit of its bucket, and a micro-batch has at least one pair. The last pairs of a
+    bucket share a micro-batch with the first pairs of the next.
 
     >>> cut_buckets([8, 9], [7, 5], 24)
     [0, 3, 6, 8, 10, 12]
@@ -172,7 +172,7 @@ def cut_buckets(limits: Sequence[int], counts: Sequence[int], tokens: int) -> li
     cuts, end = [0], 0
     for limit, count in zip(limits, counts, strict=True):
         rows = max(1, tokens // limit)
-        # What shorter pairs have begun may be too many of the longer ones.
+        # A micro-batch that began with shorter pairs may already be too large for longer ones.
         if count and end - cuts[-1] > rows:
             cuts.append(end)
         end += count
@@ -181,13 +181,13 @@ def cut_buckets(limits: Sequence[int], counts: Sequence[int], tokens: int) -> li
 
 
 def _sorted_by_bucket(buckets: tf.Tensor, seed: Any) -> tf.Tensor:
-    """Indices of the pairs, a permutation that is random within each bucket."""
+    """The indices of the pairs sorted by bucket, in random order within each bucket."""
     noise = tf.random.stateless_uniform(tf.shape(buckets), seed, 0, 2**32, tf.int64)
     return tf.argsort(buckets * 2**32 + noise, stable=True)
 
 
 def _of_worker(steps: tf.data.Dataset, feed: Feed) -> tf.data.Dataset:
-    """The numbers of a worker's micro-batches of each step, one by one."""
+    """The numbers of the worker's micro-batches in each step, one by one."""
     first = feed.worker * feed.parts
     return steps.flat_map(
         lambda step: tf.data.Dataset.range(feed.parts).map(lambda part: step * _update_parts(feed) + first + part)
@@ -195,5 +195,5 @@ def _of_worker(steps: tf.data.Dataset, feed: Feed) -> tf.data.Dataset:
 
 
 def _update_parts(feed: Feed) -> int:
-    """Micro-batches of an update, of all workers."""
+    """Micro-batches per update, over all workers."""
     return feed.workers * feed.parts

@@ -1,4 +1,4 @@
-"""The likeliest translations of a batch of sources, as far as a beam can see."""
+"""Beam search for the likeliest translations of a batch of sources."""
 
 from typing import Any, NamedTuple
 
@@ -11,13 +11,13 @@ from trainers.tasks.translation.models import TranslationModel
 
 
 class _State(NamedTuple):
-    """What a step leaves to the next; `count` subwords are decided.
+    """The state between two steps, after `count` subwords.
 
     tokens: The live hypotheses, [batch, beam, 1 + count]; the first is `BOS`.
-    log_p: Their log probabilities, [batch, beam], falling.
+    log_p: Their log probabilities, [batch, beam], in descending order.
     best_tokens: The best hypothesis that has ended, [batch, count].
     best_score: Its score, [batch]; minus infinity while there is none.
-    past: What the decoder knows of them.
+    past: The decoder's cache of them.
     """
 
     tokens: Any
@@ -30,19 +30,20 @@ class _State(NamedTuple):
 class BeamSearch:
     """Translates any number of batches with one compiled graph, whatever their shapes.
 
-    A hypothesis is scored by log p / length ** length_penalty, where the length counts `EOS`: the form of fairseq, with
-    which the published numbers were found. Among the `beam` likeliest candidates of a step, those that end with `EOS`
-    have ended; the `beam` likeliest of the others live on. The search is over when no live hypothesis could still beat
-    the best ended one, even if all that it lacks were certain. Fairseq stops earlier, at the `beam`-th that has ended.
+    A hypothesis is scored by log p / length ** length_penalty, where the length includes `EOS`, as in fairseq, with
+    which the published numbers were computed. Of the `beam` likeliest candidates of a step, those that end with `EOS`
+    are finished; the `beam` likeliest of the others stay live. The search ends when no live hypothesis could beat the
+    best finished one, even if all its further subwords were certain. Fairseq stops earlier, at the `beam`-th finished
+    hypothesis.
 
-    A translation is at most `extra_length` longer than its source, `EOS` of both counted: there, nothing but `EOS` is
-    allowed. `PAD` and `BOS` are never part of it. What else is in the batch does not matter.
+    A translation is at most `extra_length` subwords longer than its source, both including `EOS`; at that length, only
+    `EOS` is allowed. It never contains `PAD` or `BOS`, and does not depend on the rest of the batch.
 
     Args:
-        model: Its weights may change between calls.
-        beam: Live hypotheses of a sentence; 1 and no penalty is a greedy search.
-        length_penalty: >= 0; the larger, the longer are the translations.
-        extra_length: >= 0.
+        model: The translation model. Its weights may change between calls.
+        beam: Live hypotheses per sentence; 1 without a length penalty is greedy search.
+        length_penalty: >= 0; larger values favour longer translations.
+        extra_length: >= 0; subwords by which a translation may be longer than its source.
     """
 
     def __init__(
@@ -53,13 +54,13 @@ class BeamSearch:
         require(extra_length >= 0, "`extra_length` must be >= 0", extra_length=extra_length)
         self.model, self.beam, self.length_penalty, self.extra_length = model, beam, length_penalty, extra_length
         signature = [tf.TensorSpec([None, None], tf.int32)]
-        # Without AutoGraph, which has nothing to convert here: that halves the time to the first translation.
+        # AutoGraph has nothing to convert here; turning it off halves the time to the first translation.
         self._compiled = tf.function(self._search, input_signature=signature, autograph=False)
 
     def __call__(self, source: Any) -> tuple[tf.Tensor, tf.Tensor]:
         """The best translations of [batch, positions]: int32 [batch, length], and their scores, float32 [batch].
 
-        Each is without `BOS` and ends with `EOS`; behind it comes `PAD`.
+        Each translation has no `BOS`, ends with `EOS` and is padded with `PAD`.
         """
         tokens, scores = self._compiled(tf.cast(source, tf.int32))
         return tokens, scores
@@ -72,28 +73,28 @@ class BeamSearch:
             lambda state: self._may_improve(state, longest),
             lambda state: (self._step(state, memory, longest),),
             (state,),
-            # Some of them grow.
+            # Some of the tensors grow.
             shape_invariants=(tf.nest.map_structure(lambda x: tf.TensorShape([None] * len(x.shape)), state),),
         )[0]
         lengths = tf.reduce_sum(tf.cast(last.best_tokens != PAD, tf.int32), axis=1)
         return last.best_tokens[:, : tf.reduce_max(lengths)], last.best_score
 
     def _start(self, source: Any) -> tuple[Any, Any]:
-        """What stays the same in all steps, and what one leaves to the next."""
+        """The memory, which stays the same in all steps, and the past, which each step extends."""
         return self.model.start(source, self.beam)
 
     def _logits(self, tokens: Any, past: Any, memory: Any) -> tuple[Any, Any]:
-        """The logits [batch, beam, vocabulary] after the live hypotheses, and the past with these in it."""
+        """The logits [batch, beam, vocabulary] after the live hypotheses, and the past that includes them."""
         return self.model.step(tokens[:, :, -1], past, memory)
 
     def _follow(self, past: Any, parents: Any) -> Any:
-        """The past of new hypotheses, each the continuation of one of the old."""
+        """The past of new hypotheses, each of which continues an old one."""
         return past.follow(parents)
 
     def _first_state(self, batch: Any, past: Any) -> _State:
         return _State(
             tokens=tf.fill([batch, self.beam, 1], BOS),
-            # All hypotheses are the same: one of them is enough.
+            # All hypotheses are the same at first, so only one is extended.
             log_p=tf.repeat([[0.0] + [-np.inf] * (self.beam - 1)], batch, axis=0),
             best_tokens=tf.zeros([batch, 0], tf.int32),
             best_score=tf.fill([batch], -np.inf),
@@ -101,7 +102,7 @@ class BeamSearch:
         )
 
     def _may_improve(self, state: _State, longest: Any) -> Any:
-        # A log probability only falls, and the longest hypothesis is punished least.
+        # A log probability only falls, and the penalty favours the longest hypothesis.
         return tf.reduce_any(self._score(state.log_p[:, 0], longest) > state.best_score)
 
     def _score(self, log_p: Any, length: Any) -> Any:
@@ -118,7 +119,7 @@ class BeamSearch:
         return _State(tokens, log_p, best_tokens, best_score, self._follow(past, parents))
 
     def _candidates(self, log_p: Any, logits: Any, must_end: Any) -> tuple[Any, Any, Any]:
-        """The likeliest continuations, of which enough do not end: log probabilities, parents and words."""
+        """The likeliest continuations, at least `beam` of which do not end: log probabilities, parents and words."""
         vocabulary = tf.shape(logits)[2]
         words = tf.range(vocabulary)
         allowed = (words != PAD) & (words != BOS) & ((words == EOS) | ~must_end[:, None])
@@ -142,5 +143,5 @@ class BeamSearch:
 def beam_search(
     model: TranslationModel, source: Any, beam: int = 4, length_penalty: float = 0.6, extra_length: int = 50
 ) -> tuple[tf.Tensor, tf.Tensor]:
-    """Translates one batch. For more, keep a `BeamSearch`, which says all else: it is compiled once."""
+    """Translates one batch; see `BeamSearch` for the arguments. For several batches, use that: it is compiled once."""
     return BeamSearch(model, beam, length_penalty, extra_length)(source)

@@ -13,16 +13,16 @@ from trainers.tasks.translation.subwords import Subwords
 
 COMPOUND = re.compile(r"(?<=\S)-(?=\S)")
 ROWS = 64  # sentences that are translated together
-MOST_TOKENS = ROWS * 256  # of them, padding included
+MOST_TOKENS = ROWS * 256  # per group of sentences, including padding
 
 Search = Callable[[np.ndarray], np.ndarray]  # from sources [n, positions] to translations [n, positions]
 
 
 def translate_lines(lines: Sequence[str], subwords: Subwords, search: Search) -> list[str]:
-    """The translation of every line, in the lines' order."""
+    """Translates every line; the order stays the same."""
     sources = [[*tokens, EOS] for tokens in subwords.encode(lines)]
     translations: list[str] = [""] * len(lines)
-    by_length = sorted(range(len(lines)), key=lambda number: len(sources[number]))  # little padding
+    by_length = sorted(range(len(lines)), key=lambda number: len(sources[number]))  # for little padding
     for numbers in _groups(by_length, [len(source) for source in sources]):
         found = search(_padded([sources[number] for number in numbers]))
         for number, text in zip(numbers, subwords.decode(found.tolist()), strict=True):
@@ -31,7 +31,7 @@ def translate_lines(lines: Sequence[str], subwords: Subwords, search: Search) ->
 
 
 def _groups(by_length: Sequence[int], lengths: Sequence[int]) -> Iterator[Sequence[int]]:
-    """Lines to be translated together: up to 64, and fewer long ones, as attention takes memory by the square."""
+    """Groups of lines to translate together: up to 64, and fewer if long, as attention needs quadratic memory."""
     first = 0
     while first < len(by_length):
         rows = ROWS
@@ -42,7 +42,7 @@ def _groups(by_length: Sequence[int], lengths: Sequence[int]) -> Iterator[Sequen
 
 
 def translate_full_lines(lines: Sequence[str], subwords: Subwords, search: Search) -> list[str]:
-    """The translation of every line in its place; a blank line is one of its own translation."""
+    """Translates every line; blank lines stay blank."""
     translations = iter(translate_lines([line for line in lines if line.strip()], subwords, search))
     return [next(translations) if line.strip() else "" for line in lines]
 
@@ -54,9 +54,9 @@ def bleu(translations: Sequence[str], references: Sequence[str]) -> tuple[float,
 
 
 def compound_split_bleu(translations: Sequence[str], references: Sequence[str]) -> float:
-    """BLEU in percent of tokenised text with split hyphenated compounds, which is what papers of 2017 to 2019 report.
+    """BLEU in percent of tokenised text with split hyphenated compounds, as reported by papers of 2017 to 2019.
 
-    The tokens are those of `bleu`, mteval-v13a's; the authors of these numbers had those of Moses.
+    The tokenizer is that of `bleu`, mteval-v13a; those papers used the tokenizer of Moses.
     """
     tokenize: Any = Tokenizer13a()  # type: ignore[no-untyped-call]
 

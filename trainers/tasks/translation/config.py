@@ -8,12 +8,12 @@ from trainers.engine.config import Config, at_least_one
 from trainers.engine.flags import BY_CONTENT, Flags, option, require
 from trainers.tasks.sizes import TransformerSizes
 
-BEAM_AT_MOST, PAIRS_AT_MOST = 1024, 10_000_000  # no search and no memory is larger
+BEAM_AT_MOST, PAIRS_AT_MOST = 1024, 10_000_000  # no search needs more, and more pairs exceed memory
 
 
 @dataclasses.dataclass(frozen=True)
 class ParallelTextFlags(Flags):
-    """Which sentences."""
+    """The flags that select and prepare the sentences."""
 
     subject = "Text"
 
@@ -25,33 +25,33 @@ class ParallelTextFlags(Flags):
     source: str | None = option(None, "File of --dataset=text: one sentence per line.", identity=BY_CONTENT)
     target: str | None = option(None, "File of --dataset=text: their translations.", identity=BY_CONTENT)
     validation_source: str | None = option(
-        None, "File of sentences for validation, of any dataset.", identity=BY_CONTENT
+        None, "File of sentences for validation, for any dataset.", identity=BY_CONTENT
     )
     validation_target: str | None = option(None, "File of their translations.", identity=BY_CONTENT)
     test_source: str | None = option(
-        None, "File of sentences to be translated at the end, of any dataset.", identity=BY_CONTENT
+        None, "File of sentences to translate at the end, for any dataset.", identity=BY_CONTENT
     )
     test_target: str | None = option(None, "File of their translations.", identity=BY_CONTENT)
     source_language: str = option("en", "Language of the sentences in a TFDS set.")
     target_language: str = option("de", "Language of their translations.")
     pairs: int = option(30_000, "Pairs of --dataset=numbers to train on.")
-    vocabulary_size: int = option(400, "Subwords of both languages together.")
-    max_length: int = option(250, "Subwords of the longest sentence to train on.")
+    vocabulary_size: int = option(400, "Number of subwords, shared by both languages.")
+    max_length: int = option(250, "Longest sentence to train on, in subwords.")
     cache_dir: str | None = option(
         None, "Folder for cached token ids; .tfwarmup next to the data if left out.", identity=False
     )
-    max_ratio: float = option(2.5, "How many times longer one side of a pair may be to train on it.")
+    max_ratio: float = option(2.5, "Largest ratio between the lengths of a pair to train on.")
 
 
 @dataclasses.dataclass(frozen=True)
 class SearchFlags(Flags):
-    """How a translation is found."""
+    """The flags of translating."""
 
     subject = "Translating"
 
-    beam: int = option(4, "Hypotheses of the beam search.")
-    length_penalty: float = option(0.6, "Power of the length that a hypothesis' log probability is divided by.")
-    extra_length: int = option(50, "Subwords that a translation may be longer than its source.")
+    beam: int = option(4, "Beam size: hypotheses per sentence.")
+    length_penalty: float = option(0.6, "Exponent of the length by which a hypothesis' log probability is divided.")
+    extra_length: int = option(50, "Number of subwords by which a translation may be longer than its source.")
     translate: str | None = option(
         None, "Translate this text with the model in --output_dir; - is standard input.", identity=False
     )
@@ -61,25 +61,25 @@ class SearchFlags(Flags):
 class TranslatorSizes(TransformerSizes):
     """The sizes of an encoder and of its decoder."""
 
-    layers: int = option(3, "Blocks of the encoder, and of the decoder.")
+    layers: int = option(3, "Blocks of the encoder, and as many of the decoder.")
     width: int = option(256, "Width of the model.")
-    inner: int = option(1024, "Width inside a block's dense part.")
+    inner: int = option(1024, "Width of the hidden layer in each block's feed-forward part.")
 
 
 @dataclasses.dataclass(frozen=True)
 class TranslationConfig(ParallelTextFlags, TranslatorSizes, SearchFlags, Config):
-    """The flags of every run, and those of translations."""
+    """The flags of machine translation: those of every run, of the text, of the model and of translating."""
 
     subject = "Training"
     batch_flag: ClassVar[str] = "max_tokens"
 
-    max_tokens: int = option(4096, "Global batch: tokens per update, padding included, of the longer language.")
-    label_smoothing: float = option(0.1, "Probability that the loss spreads over all subwords.")
+    max_tokens: int = option(4096, "Global batch: tokens per update in the longer language, including padding.")
+    label_smoothing: float = option(0.1, "Probability mass that the loss spreads over all subwords.")
 
     def validate(self) -> None:
         super().validate()
         require(0 <= self.label_smoothing < 1, "--label_smoothing must be in [0, 1)", self.label_smoothing)
-        # Batches of sentences of similar length: XLA would compile every length anew.
+        # Each batch has sentences of similar length, so XLA would compile every length anew.
         require(not self.xla, "--xla is not for this task, whose shapes change with every batch", self.xla)
         at_least_one(self, "beam", "extra_length", "pairs", "max_length")
         for name, most in (("beam", BEAM_AT_MOST), ("pairs", PAIRS_AT_MOST)):

@@ -1,4 +1,4 @@
-"""The parallel texts: numbers in words, two files or a folder of one's own, TFDS translation sets."""
+"""Loads parallel texts: numbers in words, your own files or folder, or a TFDS translation set."""
 
 import logging
 import math
@@ -17,25 +17,25 @@ from trainers.tasks.translation.number_words import number_pairs
 from trainers.tasks.translation.parallel_text import TEST, Pair, Splits, folder_splits, read_pairs, tfds_splits
 from trainers.tasks.translation.subwords import Subwords, kept_or_trained
 
-HELD_OUT = 10  # the last tenth is for validation where a text has no part of its own for it
+HELD_OUT = 10  # the last tenth is for validation if a text has no validation split
 MOST_HELD_OUT = 2000  # pairs
 MOST_NUMBERS = 1000  # pairs of numbers held out for validation, and as many for the test
-SHORT = 10  # subwords: the ratio of lengths says nothing of a pair that has no more on either side
-LONGEST_JUDGED = 1024  # subwords of a sentence that is to be translated, unless `max_length` is more
-CHUNK = 100_000  # pairs to encode at a time: as Python's integers, tokens take ten times the memory
+SHORT = 10  # subwords; the ratio of lengths is ignored if neither side is longer
+LONGEST_JUDGED = 1024  # subwords of a sentence for validation or test, unless `max_length` is larger
+CHUNK = 100_000  # pairs to encode at a time, because tokens take ten times the memory as Python integers
 
 Files = tuple[str | None, str | None]  # of the source and of the target
 Tokens = tuple[list[int], list[int]]
 
 
 def load_translation(options: ParallelTextFlags, folder: Path | None = None) -> TranslationData:
-    """The text called `dataset`: `numbers`, `text` (two files), `folder` (of `data_dir`), or a TFDS set.
+    """Loads the text called `dataset`: `numbers`, `text` (two files), `folder` (of `data_dir`), or a TFDS set.
 
-    Files for validation or a test take the place of a text's own part; a text without a part for validation gives its
-    last tenth, at most 2,000 pairs. A training pair is left out if a side has more than `max_length` subwords, one for
-    the end among them, or more than `max_ratio` times those of the other side, which may well be no translation of it;
-    the ratio does not count for up to 10 subwords, nor for `numbers`. Nothing is fetched from the network unless
-    `download` is true. `folder` is where subwords may have been kept.
+    Files for validation or test replace the splits of the text itself. If there is no validation split, the last tenth
+    of the text, at most 2,000 pairs, is held out. A training pair is left out if a side has more than `max_length`
+    subwords, including `EOS`, or more than `max_ratio` times as many as the other side, which is then probably not its
+    translation. The ratio is ignored for up to 10 subwords and for `numbers`. Nothing is fetched from the network
+    unless `download` is true. `folder` may hold subwords from an earlier start.
     """
     _check_numbers(options.pairs, options.max_length, options.max_ratio)
     _check_languages(options)
@@ -49,7 +49,7 @@ def load_translation(options: ParallelTextFlags, folder: Path | None = None) -> 
 
 
 def _learned(options: ParallelTextFlags, folder: Path | None) -> TranslationData:
-    """The text as it is read and encoded."""
+    """Reads and encodes the text."""
     splits = _own_splits(options)
     validation = _file_pairs("validation", options.validation_source, options.validation_target) or splits.validation
     test = _file_pairs(TEST, options.test_source, options.test_target) or splits.test
@@ -57,12 +57,12 @@ def _learned(options: ParallelTextFlags, folder: Path | None) -> TranslationData
     if validation is None:
         train, validation = _hold_out(train)
     for name, pairs in (("validation", validation), (TEST, test or [])):
-        # A word is a subword at least: the worst is known before any are learned.
+        # A word is at least one subword: the worst sentences are found before subwords are learned.
         _check_judged(pairs, [max(len(side.split()) for side in pair) for pair in pairs], name, options.max_length)
     subwords = kept_or_trained(folder, train, options.vocabulary_size)
     judged = _judged_batches(subwords, validation, "validation", options.max_length)
     tested = test and _judged_batches(subwords, [pair for pair in test if all(pair)], TEST, options.max_length)
-    # No pair of numbers is a wrong one, and German has far fewer subwords for them.
+    # Pairs of numbers are never wrong, and German needs far fewer subwords for them.
     max_ratio = math.inf if options.dataset == "numbers" else options.max_ratio
     batches = _batches(subwords, train, options.max_length, max_ratio)
     filtered = len(train) - batches.size
@@ -101,7 +101,7 @@ def _own_splits(options: ParallelTextFlags) -> Splits:
 
 
 def _numbers(pairs: int, languages: tuple[str, str]) -> Splits:
-    """Numbers to train with, and numbers held out, a half of them for validation and the other for the test.
+    """Numbers for training, and held-out numbers, half of them for validation and half for the test.
 
     They are the same for every seed of a run.
     """
@@ -133,7 +133,7 @@ def _held_out(pairs: int) -> int:
 
 
 def _hold_out(pairs: list[Pair]) -> tuple[list[Pair], list[Pair]]:
-    """The first pairs to train with, and the last ones, to judge the training by."""
+    """Splits pairs into the first ones, for training, and the last ones, for validation."""
     first = len(pairs) - _held_out(len(pairs))
     if not first:
         raise DataError(f"A parallel text without a part for validation must have 2 pairs. Received: {len(pairs)}")
@@ -143,7 +143,7 @@ def _hold_out(pairs: list[Pair]) -> tuple[list[Pair], list[Pair]]:
 def _batches(
     subwords: Subwords, pairs: Sequence[Pair], max_length: float = math.inf, max_ratio: float = math.inf
 ) -> TranslationBatches:
-    """The pairs that are not too long and do not differ too much in length."""
+    """Encodes the pairs that are not too long and do not differ too much in length."""
     parts = []
     for chunk in _chunks(subwords, pairs):
         kept = [pair for pair in chunk if _fits(pair, max_length, max_ratio)]
@@ -159,7 +159,7 @@ def _batches(
 
 
 def _judged_batches(subwords: Subwords, pairs: Sequence[Pair], name: str, max_length: int) -> TranslationBatches:
-    """All the pairs of a part that is translated, none of which may be longer than the memory can bear."""
+    """Encodes all pairs of a validation or test split, none of which may be too long for memory."""
     batches = _batches(subwords, pairs)
     _check_judged(pairs, np.maximum(batches.sources.lengths, batches.targets.lengths), name, max_length)
     return batches

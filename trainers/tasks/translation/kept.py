@@ -1,4 +1,4 @@
-"""A parallel text as numbers of subwords, kept so that a second start does not read, learn and encode it again."""
+"""Caches a parallel text as numbers of subwords, so that the next start need not read and encode it again."""
 
 import dataclasses
 import json
@@ -17,7 +17,7 @@ from trainers.tasks.translation.config import ParallelTextFlags
 from trainers.tasks.translation.parallel_text import Pair, prepared_builder
 from trainers.tasks.translation.subwords import FACTS, Subwords
 
-# What the numbers follow from, beside the files.
+# The options, besides the files, that the numbers depend on.
 MADE_BY = (
     "dataset",
     "source_language",
@@ -33,18 +33,18 @@ SIDES = ("source", "target")
 
 @dataclasses.dataclass(frozen=True)
 class TranslationData(Data):
-    """A parallel text as numbers of subwords, the subwords, and the pairs whose translations are judged."""
+    """A parallel text as numbers of subwords, the subwords, and the pairs whose translations are scored."""
 
     train: TranslationBatches
     validation: TranslationBatches
     subwords: Subwords
     validation_pairs: list[Pair]
     test_pairs: list[Pair] | None
-    filtered: int  # training pairs left out, for their lengths or the ratio of these
+    filtered: int  # training pairs left out because of their lengths or length ratio
 
 
 class Found(NamedTuple):
-    """The files of a corpus, the folder that what is made of them is kept in, and what it is made with."""
+    """The folder of a corpus, which is also that of its cache, the files, and the options they are encoded with."""
 
     place: Path
     files: tuple[Path, ...]
@@ -52,9 +52,9 @@ class Found(NamedTuple):
 
 
 def find_corpus(options: ParallelTextFlags) -> Found | None:
-    """None for what has no files; whether they are good is for others to say."""
+    """Finds the files of a corpus without checking their content; None if it has no files."""
     given = [Path(getattr(options, name) or "").expanduser() for name in FILES]
-    # Whether a file serves for validation or for the test makes a difference, and so does a file that is not there.
+    # It matters whether a file is for validation or for the test, and whether it is given at all.
     made_by = (*(getattr(options, name) for name in MADE_BY), *(path.name for path in given))
     named = tuple(path for path in given if path.name)
     if options.dataset == "numbers":
@@ -75,11 +75,11 @@ def find_corpus(options: ParallelTextFlags) -> Found | None:
 def kept_or_learned(
     known: cache.DataCache, name: str, key: str, folder: Path | None, learn: Callable[[], TranslationData]
 ) -> TranslationData:
-    """What `learn` returns, from the cache if that has it for the same key and the subwords of the run's folder."""
+    """Returns the result of `learn`, from the cache if it has the same key and the subwords of the run's folder."""
     stored = known.read(name)
     if stored is not None and stored["key"].tobytes() == key.encode():
         data = _unpacked(stored)
-        # With other subwords in the folder, whoever reads the text again says what is wrong.
+        # If the folder has other subwords, `learn` reads the text again and reports what is wrong.
         has_own = folder is not None and (folder / FACTS).exists()
         if not has_own or Subwords.load(folder).fingerprint == data.subwords.fingerprint:  # type: ignore[arg-type]
             return data

@@ -1,3 +1,3 @@
-"""The numbers that stand for no part of a text: padding, what is unknown, a sentence's beginning and its end."""
+"""The numbers of the special tokens: padding, unknown, beginning of a sentence, end of a sentence."""
 
 PAD, UNK, BOS, EOS = range(4)

@@ -13,11 +13,11 @@ from trainers.tasks.translation.marks import EOS, PAD
 
 
 class Memory(NamedTuple):
-    """What stays the same from step to step.
+    """What stays the same in all decoding steps.
 
     keys_and_values: What each block of the decoder attends to in the sources.
-    mask: [batch, 1, positions], true where they are no padding.
-    kernel: The embeddings, [width, vocabulary], ready for the last product. Made here, not in every step.
+    mask: [batch, 1, positions], true where the sources are not padding.
+    kernel: The transposed embeddings, [width, vocabulary], which turn vectors into logits. Computed once per search.
     """
 
     keys_and_values: tuple[KeysAndValues, ...]
@@ -26,28 +26,28 @@ class Memory(NamedTuple):
 
 
 class Past(NamedTuple):
-    """What the steps so far leave to the next one.
+    """The cache of the decoding steps so far.
 
     keys_and_values: Those of every block at every position of every target, [batch, heads, positions * targets, width
         of a head].
-    own: [batch, targets, positions * targets], true for those that belong to a target.
+    own: [batch, targets, positions * targets], true where a key belongs to the target.
     """
 
     keys_and_values: tuple[KeysAndValues, ...]
     own: Any
 
     def follow(self, parents: Any) -> "Past":
-        """The past of new targets, each the continuation of one of the old; [batch, targets]."""
+        """The past of new targets, each of which continues an old one; `parents` is [batch, targets]."""
         return self._replace(own=tf.gather(self.own, parents, batch_dims=1))
 
 
 @keras.saving.register_keras_serializable("trainers")
 class TranslationModel(keras.Model):
-    """Scores of the next subwords of a translation: an encoder, a decoder and one matrix of embeddings.
+    """An encoder-decoder Transformer with one embedding matrix that returns logits of the next subwords.
 
     Called with {"source": [batch, positions], "target": [batch, positions]}, both integers, it returns float32 logits
-    [batch, positions of the target, vocabulary]. A source ends with `EOS`, a target begins with `BOS`; behind them
-    comes `PAD`. Normalisation follows the residual, as published, and there is none after the last block.
+    [batch, positions of the target, vocabulary]. A source ends with `EOS`, a target begins with `BOS`; both are padded
+    with `PAD`. Normalisation follows the residual, as published, and there is none after the last block.
     """
 
     def __init__(self, vocabulary_size: int, sizes: TranslatorSizes, **kwargs: Any) -> None:
@@ -57,10 +57,10 @@ class TranslationModel(keras.Model):
         self.vocabulary_size, self.sizes = vocabulary_size, sizes
         block: dict[str, Any] = {**sizes.of_block(), "normalize_first": False, "dtype": self.dtype_policy}
         dtype = self.dtype_policy
-        # Before the embedding, which has no words for a bad width.
+        # Created before the embedding, whose error for a bad width is hard to understand.
         self.encoder = [TransformerBlock(**block, causal=False) for _ in range(sizes.layers)]
         self.decoder = [DecoderBlock(**block) for _ in range(sizes.layers)]
-        # Looked up in float32: in half precision the gradients of a frequent subword would be summed up in it. The
+        # Lookups are in float32: otherwise, the gradients of a frequent subword would be summed in half precision. The
         # product with the transposed matrix is in the precision of the model.
         self.embedding = keras.layers.ReversibleEmbedding(
             vocabulary_size,
@@ -89,7 +89,7 @@ class TranslationModel(keras.Model):
         return self.logits(self.decode(inputs["target"], encoded, padding_mask(source), training))
 
     def encode(self, source: Any, training: bool | None = False) -> Any:
-        """What the encoder makes of every position of the source: [batch, positions, width]."""
+        """The output of the encoder at every position of the source, [batch, positions, width]."""
         mask = padding_mask(source)
         x = self.source_dropout(self._embed(source), training=training)
         for block in self.encoder:
@@ -97,22 +97,22 @@ class TranslationModel(keras.Model):
         return x
 
     def decode(self, target: Any, encoded: Any, mask: Any, training: bool | None = False) -> Any:
-        """What the decoder makes of every position of the target, [batch, positions, width].
+        """The output of the decoder at every position of the target, [batch, positions, width].
 
-        `encoded` comes from `encode`, and `mask`, the `padding_mask`, is that of the source.
+        `encoded` comes from `encode`, and `mask` is the `padding_mask` of the source.
         """
-        # A target needs no mask: its padding stands behind all that counts, and the decoder does not look ahead.
+        # A target needs no mask: its padding comes last, and the decoder is causal.
         x = self.target_dropout(self._embed(target), training=training)
         for block in self.decoder:
             x = block(x, encoded, memory_mask=mask, training=training)
         return x
 
     def logits(self, decoded: Any) -> Any:
-        """Float32 [..., vocabulary], of vectors that come from `decode`."""
+        """Float32 logits [..., vocabulary] of vectors from `decode`."""
         return tf.cast(self.embedding(decoded, reverse=True), tf.float32)
 
     def start(self, source: Any, targets: int) -> tuple[Memory, Past]:
-        """What `step` needs for so many targets of each source."""
+        """The memory and the empty past that `step` needs to decode `targets` targets per source."""
         batch, encoded = tf.shape(source)[0], self.encode(source)
         keys_and_values = tuple(block.memory_attention.keys_and_values(encoded) for block in self.decoder)
         kernel = tf.transpose(tf.cast(tf.convert_to_tensor(self.embedding.embeddings), self.compute_dtype))
@@ -120,7 +120,7 @@ class TranslationModel(keras.Model):
         return Memory(keys_and_values, padding_mask(source), kernel), past
 
     def step(self, tokens: Any, past: Past, memory: Memory) -> tuple[Any, Past]:
-        """The float32 logits [batch, targets, vocabulary] after the subwords [batch, targets] at the next position."""
+        """Appends subwords, [batch, targets]; returns float32 logits [batch, targets, vocabulary] and the new past."""
         batch, targets = tf.unstack(tf.shape(tokens))
         present = tf.eye(targets, batch_shape=[batch], dtype=tf.bool)
         own = tf.concat([past.own, present], axis=2)
@@ -145,10 +145,10 @@ class TranslationModel(keras.Model):
 
 
 def build_translation_model(vocabulary_size: int, sizes: TranslatorSizes) -> TranslationModel:
-    """A translation model with its first weights; both languages share its subwords.
+    """Builds a translation model with initial weights. Both languages share its subwords.
 
     Raises:
-        LayerError: for sizes that no model can have.
+        LayerError: If the sizes are invalid.
     """
     model = TranslationModel(vocabulary_size, sizes)
     model.build()
@@ -166,17 +166,17 @@ def cross_entropy(targets: Any, logits: Any) -> Any:
 
 
 def smoothed_cross_entropy(targets: Any, logits: Any, smoothing: float) -> Any:
-    """`cross_entropy` with targets of which a part is spread evenly over the whole vocabulary.
+    """`cross_entropy` with the share `smoothing` of each target spread evenly over the whole vocabulary.
 
     loss = -(1 - smoothing) log p(target) - smoothing / vocabulary * sum of log p(subword) over all subwords
 
-    It is the form of fairseq when the paper was written, and torch's. Tensor2tensor spreads over all subwords but the
-    target: a difference of 1 / vocabulary in `smoothing`.
+    This is the form of torch, and of fairseq when the paper was written. Tensor2tensor spreads over all subwords but
+    the target: a difference of 1 / vocabulary in `smoothing`.
     """
     require(0 <= smoothing < 1, "`smoothing` must be in [0, 1)", smoothing=smoothing)
     targets = tf.cast(targets, tf.int32)
     losses = tf.nn.sparse_softmax_cross_entropy_with_logits(targets, logits)
     if smoothing > 0:
-        # The normaliser of the softmax is in both terms with weights that sum to 1: only logits differ.
+        # Both terms contain the normaliser of the softmax, with weights that sum to 1, so that only logits differ.
         losses += smoothing * (tf.gather(logits, targets, batch_dims=2) - tf.reduce_mean(logits, axis=-1))
     return tf.where(tf.equal(targets, PAD), 0.0, losses)

@@ -1,7 +1,7 @@
-"""Numbers in English and in German words: a parallel corpus without end that `num2words` writes.
+"""Numbers in English and German words: an endless parallel corpus, generated with `num2words`.
 
-German says the units before the tens, "einundzwanzig", and writes a number below a million as one word: what is to be
-learned is more than a list of words.
+German puts the units before the tens ("einundzwanzig") and writes a number below a million as one word, so there is
+more to learn than a list of words.
 """
 
 import random
@@ -15,16 +15,16 @@ from num2words.lang_EN import Num2Word_EN
 from trainers.engine.errors import DataError
 
 DIGITS = 10  # of the longest number
-YEARS = (1000, 2100)  # num2words says "einshundert" before, and hundreds that nobody says after
-ALWAYS_SEEN = 100  # numbers below teach the words themselves and are never held out
-HELD_OUT = 10  # one of so many others is
+YEARS = (1000, 2100)  # before, num2words says "einshundert"; after, hundreds that nobody says
+ALWAYS_SEEN = 100  # smaller numbers teach the words themselves and are never held out
+HELD_OUT = 10  # one in this many other numbers is held out
 
 
 def number_pairs(count: int, seed: int, held_out: bool) -> list[tuple[str, str]]:
-    """So many different pairs of a text in English and the same in German.
+    """Generates `count` different pairs of an English text and the same text in German.
 
-    Cardinals, ordinals, years and amounts in euros, whose number is that of the cents. A number is held out or is not,
-    whatever its kind and the seed: the two halves have no number in common.
+    The texts are cardinals, ordinals, years and amounts in euros, given as a number of cents. Whether a number is held
+    out depends neither on its kind nor on the seed, so the two parts have no number in common.
 
     >>> number_pairs(2, seed=0, held_out=True)
     [('one euro, fifteen cents', 'ein Euro und fünfzehn Cent'), ('one thousand and four', 'eintausendvier')]
@@ -32,7 +32,7 @@ def number_pairs(count: int, seed: int, held_out: bool) -> list[tuple[str, str]]
     if count < 1:
         raise DataError(f"`count` must be > 0. Received: count={count}")
     generator = random.Random(seed)
-    # The words of two kinds can be the same: a thousand, and the year.
+    # Two kinds can have the same words: the number 1000 and the year.
     pairs: dict[tuple[str, str], None] = {}
     seen = set()
     while len(pairs) < count:
@@ -51,12 +51,12 @@ def is_held_out(number: int) -> bool:
 
 def _words(language: Any, method: str, number: int) -> str:
     words: str = getattr(language, method)(number)
-    # num2words 0.5 says "einhunderteinstausend", and so for every such thousand.
+    # num2words 0.5 says "einhunderteinstausend", and makes the same mistake in all such thousands.
     return words.replace("einstausend", "eintausend")
 
 
 def _any_magnitude(first: int, digits: int) -> Callable[[random.Random], int]:
-    """Draws a number, from `first` on, of any number of digits up to `digits` with the same probability."""
+    """Returns a function that draws numbers >= `first`; all lengths up to `digits` digits are equally likely."""
 
     def draw(generator: random.Random) -> int:
         end = 10 ** generator.randint(1, digits)
@@ -66,14 +66,14 @@ def _any_magnitude(first: int, digits: int) -> Callable[[random.Random], int]:
 
 
 def _quick(language: Any) -> Any:
-    """A language without the numbers beyond ours: it looks at each of them for each part of a number."""
+    """Removes the names of larger numbers from a language: num2words tries all of them for each part of a number."""
     for value in [value for value in language.cards if value > 10**DIGITS]:
         del language.cards[value]
     return language
 
 
 ENGLISH, GERMAN = _quick(Num2Word_EN()), _quick(Num2Word_DE())
-# How often a kind is drawn, its numbers, and what num2words calls it.
+# The relative frequency of each kind, its numbers, and the method of num2words.
 KINDS: dict[str, tuple[int, Callable[[random.Random], int], str]] = {
     "cardinal": (4, _any_magnitude(0, DIGITS), "to_cardinal"),
     "ordinal": (3, _any_magnitude(1, 6), "to_ordinal"),  # from a million on, "Million" loses its capital

@@ -15,7 +15,7 @@ from trainers.tasks.tfds_sets import check_files, make_builder, require_prepared
 
 DATASETS = "numbers, text, folder, or the name of a TFDS translation set such as wmt16_translate/de-en"
 TEST = "test"
-VALIDATION_NAMES = ("validation", "valid", "val", "dev")  # what a split may be called, the first one there is taken
+VALIDATION_NAMES = ("validation", "valid", "val", "dev")  # possible names of the split, in order of preference
 
 Pair = tuple[str, str]  # a sentence and its translation
 Languages = tuple[str, str]
@@ -23,9 +23,9 @@ Languages = tuple[str, str]
 
 @dataclasses.dataclass(frozen=True)
 class Splits:
-    """The pairs of a corpus, in order; None is a split that it does not have.
+    """The pairs of a corpus, in order; a split that it does not have is None.
 
-    A test may have pairs with a blank side: its translations stand in the same lines as its sentences.
+    A test split may have pairs with a blank side, so that its translations have the line numbers of its sentences.
     """
 
     train: list[Pair]
@@ -34,7 +34,7 @@ class Splits:
 
 
 def read_pairs(source: Path, target: Path, keep_blank: bool = False) -> list[Pair]:
-    """Pairs of the lines of two files; one is left out if either side is blank, unless all are to be kept."""
+    """Pairs of lines of two files; pairs with a blank side are left out unless `keep_blank` is true."""
     sources, targets = ([line.strip() for line in read_lines(path)] for path in (source, target))
     if len(sources) != len(targets):
         raise DataError(
@@ -74,7 +74,7 @@ def _split_pairs(folder: Path, names: Sequence[str], languages: Languages) -> li
 
 
 def tfds_splits(name: str, data_dir: str | None, languages: Languages, download: bool) -> Splits:
-    """The pairs of a TFDS set, which is on disk or fetched if `download` is true."""
+    """The pairs of a TFDS set, which must be on disk unless `download` is true."""
     builder = prepared_builder(name, data_dir, languages, download)
     names = (("train",), VALIDATION_NAMES, (TEST,))
     found = [next((split for split in choices if split in builder.info.splits), None) for choices in names]
@@ -120,7 +120,7 @@ def _read_split(builder: Any, split: str, languages: Languages) -> list[Pair]:
 def _examples(builder: Any, split: str, languages: Languages) -> Iterator[Pair]:
     spec = {language: tf.io.FixedLenFeature((), tf.string) for language in languages}
     files = [str(path) for path in builder.info.splits[split].filepaths]
-    # Parsed by the batch, which TFDS does not do: several times as fast.
+    # Parsing whole batches, which TFDS does not do, is several times as fast.
     batches = tf.data.TFRecordDataset(files).batch(4096).map(lambda records: tf.io.parse_example(records, spec))
     for batch in serving(batches, ahead=2).as_numpy_iterator():
         sources, targets = (batch[language] for language in languages)

@@ -1,4 +1,4 @@
-"""Subwords that two languages share, learned from a text by byte pair encoding and kept with the run."""
+"""Subwords shared by two languages, learned from a text by byte pair encoding and saved with the run."""
 
 import contextlib
 import hashlib
@@ -17,36 +17,36 @@ from trainers.engine.files import atomic_file
 from trainers.tasks.translation.marks import BOS, EOS, PAD, UNK
 from trainers.tasks.translation.parallel_text import Pair
 
-LEAST = 4 + 256  # these marks and every byte
+LEAST = 4 + 256  # the special tokens and every byte
 MODEL, FACTS = "subwords.model", "subwords.json"
-MOST_SENTENCES = 4_000_000  # that subwords are learned from; of more, every second, or third, ...
-LONGEST = 2**16  # bytes of a sentence to learn from; others are left out
+MOST_SENTENCES = 4_000_000  # to learn subwords from; of a larger text, every second, third, ... pair
+LONGEST = 2**16  # bytes; longer sentences are not used to learn subwords
 SETTINGS: dict[str, Any] = {
     "model_type": "bpe",
-    # A rare character is a few bytes, each of which is a subword: nothing is unknown, and rare characters of a large
-    # text do not use up its subwords.
+    # Rare characters are encoded as bytes: nothing is unknown, and those of a large text do not use up its subwords.
     "byte_fallback": True,
     "character_coverage": 0.9999,
-    # Not NFKC, the usual one: translations are compared with references whose characters are as they were written.
+    # Not NFKC, the default: translations are compared with references that are not normalised.
     "normalization_rule_name": "identity",
     "pad_id": PAD,
     "unk_id": UNK,
     "bos_id": BOS,
     "eos_id": EOS,
     "max_sentence_length": LONGEST,
-    "num_threads": 16,  # the model records it, so that it must not be the number of processors
+    "num_threads": 16,  # recorded in the model, so it must not depend on the machine
     "minloglevel": 2,
 }
 
 
 class Subwords:
-    """A joint vocabulary of subwords. What `decode` makes of the numbers of a sentence is that sentence.
+    """A joint vocabulary of subwords. `decode` is the inverse of `encode`.
 
-    White space alone is not kept: any amount of any kind becomes one space, and so does U+2581, sentencepiece's own.
+    Only white space is not preserved: any amount of any kind becomes one space, and so does U+2581, sentencepiece's own
+    space mark.
     """
 
     def __init__(self, model: bytes, text: str) -> None:
-        """`model` is what sentencepiece wrote, and `text` the fingerprint of what it was trained with."""
+        """`model` is a serialised sentencepiece model, and `text` the fingerprint of its training text."""
         self.model, self.text = model, text
         try:
             self._processor = sentencepiece.SentencePieceProcessor(model_proto=model)
@@ -76,7 +76,7 @@ class Subwords:
         return hashlib.sha256(self.model).hexdigest()
 
     def encode(self, sentences: Sequence[str]) -> list[list[int]]:
-        """The numbers of each sentence, without a mark at its beginning or its end."""
+        """The numbers of each sentence, without `BOS` and `EOS`."""
         plain = [_one_space(sentence) for sentence in sentences]
         numbers: list[list[int]] = self._processor.encode(plain, num_threads=os.cpu_count() or 1)
         return numbers
@@ -86,16 +86,16 @@ class Subwords:
         return [self._processor.decode(_before_eos(sentence)) for sentence in numbers]
 
     def save(self, folder: Path) -> None:
-        """Writes the model and what is known of it."""
+        """Writes the model and its fingerprints."""
         facts = {"fingerprint": self.fingerprint, "size": self.size, "text": self.text}
-        # The facts come last: where they are, the model is whole.
+        # The facts are written last: where they exist, the model is complete.
         for name, content in ((MODEL, self.model), (FACTS, json.dumps(facts, indent=2).encode())):
             with atomic_file(folder / name) as file:
                 file.write(content)
 
     @classmethod
     def load(cls, folder: Path) -> "Subwords":
-        """The subwords that `save` wrote."""
+        """Reads the subwords that `save` wrote."""
         try:
             model, facts = (folder / MODEL).read_bytes(), json.loads((folder / FACTS).read_bytes())
             fingerprint, text = facts["fingerprint"], facts["text"]
@@ -107,9 +107,9 @@ class Subwords:
 
 
 def kept_or_trained(folder: Path | None, pairs: Sequence[Pair], size: int) -> Subwords:
-    """The subwords in a folder, or new ones if there are none; writes nothing.
+    """Loads the subwords in a folder, or trains new ones if there are none. Writes nothing.
 
-    A `DataError` if those in the folder are of another size or were trained with other pairs.
+    Raises a `DataError` if those in the folder have another size or were trained with other pairs.
     """
     if folder is None or not (folder / FACTS).exists():
         return Subwords.train(pairs, size)
@@ -123,7 +123,7 @@ def kept_or_trained(folder: Path | None, pairs: Sequence[Pair], size: int) -> Su
 
 
 def text_fingerprint(pairs: Iterable[Pair]) -> str:
-    """Letters that differ between texts."""
+    """A hash of all sentences."""
     digest = hashlib.sha256()
     for source, target in pairs:
         digest.update(f"{source}\n{target}\n".encode())
@@ -147,7 +147,7 @@ def _before_eos(numbers: Sequence[int]) -> list[int]:
 
 
 def _size_error(size: int, reason: str) -> DataError:
-    """What sentencepiece says of a number of subwords that a text does not have, in our words."""
+    """Rephrases sentencepiece's error about a vocabulary size that does not suit the text."""
     received = f"Received: vocabulary_size={size}"
     most = re.search(r"value <= (\d+)", reason)
     if most:

@@ -1,4 +1,4 @@
-"""Sentences into another language: WMT16, a parallel corpus of one's own, or numbers in words."""
+"""Machine translation: WMT16, a parallel corpus of your own, or numbers in words."""
 
 import functools
 import math
@@ -30,7 +30,7 @@ from trainers.tasks.translation.models import (
 
 
 class MachineTranslation(Task):
-    """Smoothed cross-entropy of every subword; the BLEU of whole translations is the paper's number."""
+    """Trains with the smoothed cross-entropy of each subword and reports BLEU, as the paper does."""
 
     name = "machine_translation"
     config_class = TranslationConfig
@@ -66,7 +66,7 @@ class MachineTranslation(Task):
     def final_results(
         self, config: TranslationConfig, data: TranslationData, model: keras.Model, folder: RunFolder
     ) -> dict[str, Any]:
-        """The test set's translations, or those of the validation set, go to a file; results have BLEU's signature."""
+        """Writes the translations of the test or else the validation set to a file; returns BLEU and its signature."""
         if data.test_pairs is None:
             name, pairs, translations = "validation", data.validation_pairs, _translate_validation(config, data, model)
         else:
@@ -102,7 +102,7 @@ def _search(model: TranslationModel, beam: int, length_penalty: float, extra_len
 
 
 def _translate_validation(config: TranslationConfig, data: TranslationData, model: TranslationModel) -> list[str]:
-    """The translations of the validation set, kept until the weights change: the end of a run asks for them again."""
+    """The translations of the validation set, cached until the weights change: the end of a run needs them again."""
     kept, weights = _kept_translations(model), fingerprint(variable.numpy() for variable in model.weights)
     if weights not in kept:
         kept.clear()
@@ -113,10 +113,10 @@ def _translate_validation(config: TranslationConfig, data: TranslationData, mode
 
 @functools.lru_cache(maxsize=1)
 def _kept_translations(model: TranslationModel) -> dict[str, list[str]]:
-    return {}  # by the weights that made them
+    return {}  # by a fingerprint of the weights
 
 
 def _mean_over_tokens(targets: Any, values: Any) -> Any:
-    """The mean over the subwords of an example; its weight is how many they are."""
+    """The mean over the subwords of each example; their number is the weight of the example."""
     counted = tf.cast(targets != PAD, values.dtype)
     return tf.reduce_sum(values * counted, axis=1) / tf.maximum(tf.reduce_sum(counted, axis=1), 1.0)

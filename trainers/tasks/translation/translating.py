@@ -1,4 +1,4 @@
-"""A trained translator translates what it is given."""
+"""Translates a text with a trained model."""
 
 import pathlib
 import sys
@@ -16,7 +16,7 @@ STANDARD_INPUT = "-"
 
 
 def translate_text(config: TranslationConfig) -> str:
-    """The translation of every line of `--translate`, by the averaged or else the best model in `--output_dir`."""
+    """Translates every line of `--translate` with the averaged model in `--output_dir`, or else the best one."""
     folder = pathlib.Path(config.output_dir)
     models = [folder / name for name in ("average.keras", "best.keras") if (folder / name).exists()]
     if not models:
