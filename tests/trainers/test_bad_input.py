@@ -390,6 +390,17 @@ def test_files_of_others_are_not_overwritten(name, tmp_path):
     assert [path.read_text() for path in tmp_path.iterdir()] == ["mine"]
 
 
+@pytest.mark.parametrize("name", ["results.json", "metrics.jsonl", "final.keras"])
+def test_a_folder_in_the_place_of_a_file_is_found_before_the_run_goes_on(name, tmp_path):
+    run_tiny(tmp_path)
+    (tmp_path / name).unlink(missing_ok=True)
+    (tmp_path / name).mkdir()
+    before = snapshot(tmp_path)
+    with pytest.raises(ConfigError, match=rf"hold a run as it was written. Received: .*{name}, now a folder"):
+        run_tiny(tmp_path)
+    assert snapshot(tmp_path) == before
+
+
 def test_unrelated_files_of_others_stay_where_they_are(tmp_path):
     names = ("notes.txt", "tmpabcdefgh", ".draft.tmp")
     for name in names:

@@ -20,10 +20,10 @@ from trainers.engine.reading import read_records
 
 CONFIG, STATUS, CHECKPOINTS = "config.json", "status", "checkpoints"
 # What programs here write into their folders. Without a config.json nobody knows whose these are.
-WRITTEN = (
-    *(CHECKPOINTS, "tensorboard", "trials", "tuner"),
+FOLDERS = (CHECKPOINTS, "tensorboard", "trials", "tuner")
+FILES = (
     *(STATUS, "metrics.jsonl", "results.json", "*.keras", "baselines.json", "test.translations.txt"),
-    *("vocabulary.txt", "subwords.*", "results.csv", "summary.csv", "summary.md"),
+    *("vocabulary.txt", "subwords.*", "results.csv", "summary.csv", "summary.md", "tuned.csv"),
     *("update_magnitudes.*", "factors.*", "effective_warmup.*", "gradient_analysis.*"),
 )
 SHORT = 1000  # characters that surely fit where `running` stood
@@ -41,6 +41,7 @@ class RunFolder:
             check_writable(config.output_dir)
         self._check_owner()
         if chief:
+            self._check_kinds()
             check_unlocked(self.path)
 
     @contextlib.contextmanager
@@ -240,12 +241,20 @@ class RunFolder:
 
     def _check_nobodys(self) -> None:
         """A run must not go on from the checkpoints of who knows which seed, nor write over the files of others."""
-        found = sorted(path.name for pattern in WRITTEN for path in self.path.glob(pattern))
+        found = sorted(path.name for pattern in (*FOLDERS, *FILES) for path in self.path.glob(pattern))
         if found:
             raise ConfigError(
                 f"--output_dir must be new or hold a run with its {CONFIG}: restore {self.path / CONFIG}, or name "
                 f"another folder. Received: {self.path} without it, but with {', '.join(found[:3])}"
             )
+
+
+    def _check_kinds(self) -> None:
+        """Finds out before a run, not when it wants to write its results, that a folder has the name of a file."""
+        wrong = [(path, "folder") for pattern in FILES for path in self.path.glob(pattern) if path.is_dir()]
+        wrong += [(path, "file") for name in FOLDERS for path in self.path.glob(name) if not path.is_dir()]
+        for path, kind in wrong:
+            raise ConfigError(f"--output_dir must be new or hold a run as it was written. Received: {path}, now a {kind}")
 
 
 def _damaged(path: pathlib.Path, error: Exception) -> ConfigError:
