@@ -74,6 +74,19 @@ def test_losses_are_float32_numbers_of_every_token(model):
     assert np.all(losses > 0)
 
 
+@pytest.mark.parametrize("normalize_first", [True, False])
+def test_blocks_normalise_their_inputs_or_their_outputs(normalize_first, tmp_path):
+    keras.utils.set_random_seed(0)
+    model = small_model(normalize_first=normalize_first)
+    hidden = model.hidden(batch(3, 7)["tokens"])
+    is_normalised = np.allclose(np.mean(hidden, axis=-1), 0, atol=1e-5) and np.allclose(
+        np.std(hidden, axis=-1), 1, atol=1e-3
+    )
+    assert is_normalised != normalize_first
+    model.save(tmp_path / "model.keras")
+    np.testing.assert_array_equal(keras.models.load_model(tmp_path / "model.keras")(batch(3, 7)), model(batch(3, 7)))
+
+
 def test_a_later_token_changes_nothing_before_it(model):
     inputs = batch(2, 8)
     changed = {**inputs, "tokens": inputs["tokens"].copy()}

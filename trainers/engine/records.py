@@ -254,7 +254,8 @@ class RunFolder:
         wrong = [(path, "folder") for pattern in FILES for path in self.path.glob(pattern) if path.is_dir()]
         wrong += [(path, "file") for name in FOLDERS for path in self.path.glob(name) if not path.is_dir()]
         for path, kind in wrong:
-            raise ConfigError(f"--output_dir must be new or hold a run as it was written. Received: {path}, now a {kind}")
+            rule = "--output_dir must be new or hold a run as it was written"
+            raise ConfigError(f"{rule}. Received: {path}, now a {kind}")
 
 
 def _damaged(path: pathlib.Path, error: Exception) -> ConfigError:

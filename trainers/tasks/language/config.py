@@ -39,6 +39,9 @@ class LanguageSizes(TransformerSizes):
     cutoffs: tuple[int, ...] = option((), "First word of each narrower band of the adaptive layers.")
     factor: int = option(4, "How much narrower each band is than the one before.")
     softmax_dropout: float = option(0.0, "Dropout rate before the adaptive softmax.")
+    normalize_first: bool = option(
+        True, "Normalise the input of each part of a block; otherwise its output, as the first Transformers did."
+    )
 
 
 @dataclasses.dataclass(frozen=True)

@@ -37,7 +37,8 @@ class LanguageModel(keras.Model):
         self.scale = keras.layers.Rescaling(sizes.width**0.5, dtype=dtype)
         self.positions = SinusoidalPositions(dtype=dtype)
         self.dropout = keras.layers.Dropout(sizes.dropout, dtype=dtype)
-        self.blocks = [TransformerBlock(**sizes.of_block(), dtype=dtype) for _ in range(sizes.layers)]
+        block = {**sizes.of_block(), "normalize_first": sizes.normalize_first, "dtype": dtype}
+        self.blocks = [TransformerBlock(**block) for _ in range(sizes.layers)]
         self.softmax = AdaptiveSoftmax(**bands, dropout=dropout, embedding=self.embedding, dtype=dtype)
 
     def build(self, inputs_shape: Any = None) -> None:
