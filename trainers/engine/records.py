@@ -248,7 +248,6 @@ class RunFolder:
                 f"another folder. Received: {self.path} without it, but with {', '.join(found[:3])}"
             )
 
-
     def _check_kinds(self) -> None:
         """Finds out before a run, not when it wants to write its results, that a folder has the name of a file."""
         wrong = [(path, "folder") for pattern in FILES for path in self.path.glob(pattern) if path.is_dir()]
