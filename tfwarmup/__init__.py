@@ -39,7 +39,7 @@ __all__ = [
     "warmups",
 ]
 
-# Modules that `import tfwarmup` leaves alone until somebody asks for them: `from tfwarmup import probes`.
+# Modules that are imported on first use, not by `import tfwarmup`: `from tfwarmup import probes`.
 _ON_DEMAND = {
     "probes": "tfwarmup.analysis.probes",
     "simulation": "tfwarmup.analysis.simulation",

@@ -1,6 +1,6 @@
-"""Rules for arguments: each returns its value, or raises a `ValueError` with the rule and the value received.
+"""Checks of arguments: each returns the value, or raises a `ValueError` with the rule and the value received.
 
-Numbers come back as Python's own `float` and `int`, whatever kind they were, so that every object can be saved.
+Numbers are returned as Python's `float` and `int`, whatever their type, so that every object can be saved.
 """
 
 import math
@@ -10,12 +10,12 @@ from typing import Any
 
 
 def is_number(value: Any) -> bool:
-    """Whether a value is a finite real number, and no truth value."""
+    """Whether a value is a finite real number, and not a bool."""
     if not isinstance(value, numbers.Real) or isinstance(value, bool):
         return False
     try:
         return math.isfinite(float(value))
-    except OverflowError:  # an integer or a fraction beyond every float
+    except OverflowError:  # an integer or a fraction too large for a float
         return False
 
 
@@ -71,7 +71,7 @@ def choice(name: str, value: Any, choices: Iterable[str]) -> str:
 
 
 def shown(value: Any) -> str:
-    """A value as an error message shows it: not more of it than fits a line."""
+    """A value as error messages show it, cut to a readable length."""
     try:
         text = repr(value)
     except ValueError:  # an integer with more digits than Python prints

@@ -1,10 +1,10 @@
-"""Every private name of Keras, and every difference between its versions: the other modules use what is defined here.
+"""Every use of Keras' private names and every difference between its versions, so that other modules need neither.
 
-Tried with Keras 3.3 and TensorFlow 2.16, Keras 3.6 and 2.18, Keras 3.9 and 2.19, Keras 3.15 and 2.21
+Tested with Keras 3.3 and TensorFlow 2.16, Keras 3.6 and 2.18, Keras 3.9 and 2.19, Keras 3.15 and 2.21
 (`make test-versions`).
 
-Keras 2.15, the world of tensorflow-addons, is a bridge (`make test-addons`): the factors and the schedules work and
-drive any optimizer of tensorflow-addons; the optimizers of this package need Keras 3 and say so when one is made.
+Keras 2.15 is supported for tensorflow-addons (`make test-addons`): the factors and the schedules work with any of its
+optimizers. The optimizers of this package need Keras 3 and raise an error.
 """
 
 import functools
@@ -57,11 +57,11 @@ if keras.__version__.startswith("2."):
     )
 
     class _OptimizerNeedsKeras3:
-        """Stands where the class below would, so that the modules above it import in both worlds."""
+        """Takes the place of the class below, so that the other modules can be imported with Keras 2."""
 
         def __init__(self, *args: Any, **kwargs: Any) -> None:
             raise RuntimeError(
-                f"`tfwarmup.{type(self).__name__}` is written for Keras 3.3 or newer. Received: Keras "
+                f"`tfwarmup.{type(self).__name__}` needs Keras 3.3 or newer. Received: Keras "
                 f"{keras.__version__}. In this environment pass a schedule, such as `tfwarmup.UntunedLinearWarmup`, "
                 "to an optimizer of Keras or tensorflow-addons; `tfa.optimizers.RectifiedAdam` is its RAdam."
             )
@@ -72,14 +72,14 @@ else:
     ops = keras.ops
 
     class _Keras3Optimizer(keras.optimizers.Optimizer):
-        """Keras' `Optimizer` whose hooks have public names and do the same in every version.
+        """Keras' `Optimizer` with public names for its hooks, which behave the same in every version.
 
-        Weight decay is left to `update_step`, which knows the rate of the update: see `uses_weight_decay`. So is the
-        sum over the replicas: what `apply` gets is summed already.
+        Weight decay is left to `update_step`, which knows the rate of the update: see `uses_weight_decay`. Gradients
+        must be summed over the replicas before they are passed to `apply`.
         """
 
         def add_slots(self, variables: Sequence[Any], names: Sequence[str]) -> list[list[Any]]:
-            """A list of new variables for each name: one for each of the model's, or `None` where it is not updated."""
+            """Creates a list of variables per name: one per variable of the model, or `None` if it is not updated."""
             slots: list[list[Any]] = [[] for _ in names]
             for variable in variables:
                 # The scales of float8 are overwritten with their gradient.
@@ -89,11 +89,11 @@ else:
             return slots
 
         def update_variables(self, grads: Sequence[Any], variables: Sequence[Any], learning_rate: Any) -> None:
-            """One update of all variables, by default an `update_step` for each. The gradients are clipped already."""
+            """Updates all variables, by default with an `update_step` for each. The gradients are already clipped."""
             super()._backend_update_step(grads, variables, learning_rate)
 
         def uses_weight_decay(self, variable: Any) -> bool:
-            """Whether `exclude_from_weight_decay` has left the variable in."""
+            """Whether weight decay applies to the variable: see `exclude_from_weight_decay`."""
             return self.weight_decay is not None and bool(self._use_weight_decay(variable))
 
         def _backend_update_step(self, grads: Any, trainable_variables: Any, learning_rate: Any) -> None:
@@ -102,42 +102,42 @@ else:
             self.update_variables(grads, trainable_variables, learning_rate)
 
         def _clip_gradients(self, grads: Any) -> Any:
-            # Before 3.5 Keras clips each micro-batch: here, as later, their mean is clipped, when it is applied.
+            # Before 3.5 Keras clips each micro-batch. Here, as from 3.5 on, their mean is clipped when it is applied.
             return grads if _BEFORE_3_5 and self.gradient_accumulation_steps else super()._clip_gradients(grads)
 
         def _apply_weight_decay(self, variables: Any) -> None:
-            """Nothing: the decay is part of the update."""
+            """Does nothing: the decay is part of the update."""
 
         def _all_reduce_sum_gradients(self, grads_and_vars: Any) -> Any:
-            """Nothing: `apply` gets gradients that are summed over the replicas."""
+            """Does nothing: `apply` gets gradients that are already summed over the replicas."""
             return grads_and_vars
 
     Optimizer = _Keras3Optimizer
 
 
 def accumulation_steps(optimizer: Any) -> int:
-    """How many micro-batches make an update."""
+    """The number of micro-batches per update."""
     return int(getattr(optimizer, "gradient_accumulation_steps", None) or 1)
 
 
 def step_counter(optimizer: Any) -> Any:
-    """The variable whose value Keras hands to a schedule: it counts micro-batches, from 0."""
+    """The variable whose value Keras passes to a schedule: it counts micro-batches, from 0."""
     return optimizer.iterations if _BEFORE_3_5 else optimizer._iterations
 
 
 def next_update(optimizer: Any) -> Any:
-    """t of the update that comes next, a tensor. Before 3.5 `iterations` counts micro-batches."""
+    """t of the next update, as a tensor. Before 3.5 `iterations` counts micro-batches."""
     return step_counter(optimizer) // accumulation_steps(optimizer) + 1
 
 
 def updates_made(optimizer: Any) -> int:
-    """How often the optimizer changed the weights: neither skipped steps nor accumulated micro-batches count."""
+    """The number of updates of the weights; skipped steps and accumulated micro-batches do not count."""
     optimizer = unwrapped(optimizer)
     return int(_number(step_counter(optimizer))) // accumulation_steps(optimizer)
 
 
 def adam_step(optimizer: Any, t: int) -> int:
-    """What the bias correction of Keras' own Adam takes for t at update t: before 3.5, micro-batches."""
+    """The step in the bias correction of Keras' own Adam at update t: before 3.5, it counts micro-batches."""
     return t * accumulation_steps(optimizer) if _BEFORE_3_5 else t
 
 
@@ -146,27 +146,27 @@ def has_one_learning_rate(optimizer: Any) -> bool:
 
 
 def learning_rate_of(optimizer: Any) -> Any:
-    """The learning rate as it was given, a variable or a schedule, where `learning_rate` is its value now."""
-    # Keras 2's older optimizers, and with them tensorflow-addons', have the schedule itself in `learning_rate`.
+    """The variable or schedule behind `learning_rate`, which is only its current value."""
+    # In Keras 2's legacy optimizers, and so in tensorflow-addons, `learning_rate` is the schedule itself.
     rate = getattr(optimizer, "_learning_rate", None)
     return optimizer.learning_rate if rate is None else rate
 
 
 def variables_of(optimizer: Any) -> list[Any]:
-    """The variables that a built optimizer updates; none before."""
+    """The variables that an optimizer updates; empty before it is built."""
     return list(optimizer._trainable_variables)
 
 
 def variable_index(optimizer: Any, variable: Any) -> int:
-    """The place of a model's variable in the optimizer's lists."""
+    """The index of a model's variable in the optimizer's lists."""
     return int(optimizer._get_variable_index(variable))
 
 
 def tensors_of(variables: Sequence[Any]) -> list[Any]:
     """The tensors of Keras' variables.
 
-    Asked by its public name, `value`, a variable looks for scopes first. For 200 variables and their moments that takes
-    torch as long as their update, so only the first is asked.
+    The public property `value` looks for active scopes first. For 200 variables and their moments that takes as long as
+    their update on torch, so only the first is read that way.
     """
     if variables[0].value is variables[0]._value:
         return [variable._value for variable in variables]
@@ -174,7 +174,7 @@ def tensors_of(variables: Sequence[Any]) -> list[Any]:
 
 
 def first_moments(optimizer: Any) -> list[Any]:
-    """The first moments of a built Adam-like optimizer, one variable for each of the model's."""
+    """The first moments of a built Adam-like optimizer, one per variable of the model."""
     return list(optimizer._momentums)
 
 
@@ -183,7 +183,7 @@ def second_moments(optimizer: Any) -> list[Any]:
 
 
 def largest_second_moments(optimizer: Any) -> list[Any]:
-    """The maxima of the second moments so far, of an optimizer that is AMSGrad."""
+    """The maxima of the second moments so far, of an optimizer with `amsgrad=True`."""
     return list(optimizer._velocity_hats)
 
 
@@ -193,7 +193,7 @@ def nadam_product(optimizer: Any) -> float:
 
 
 def built_in_optimizers(*names: str) -> tuple[type, ...]:
-    """Those of Keras' optimizers that this version has: `Lamb` came with 3.5.
+    """The optimizers among `names` that this version of Keras has: `Lamb` came with 3.5.
 
     >>> [cls.__name__ for cls in built_in_optimizers("Adam", "AdamOfTheYear3000")]
     ['Adam']
@@ -207,25 +207,25 @@ def weights_exist(model: Any) -> bool:
 
 
 def training_output(model: Any, x: Any) -> Any:
-    """The model's answer to x as a training step asks for it."""
+    """The model's output for x in a training step."""
     return model(x, training=True) if model._call_has_training_arg else model(x)
 
 
 def training_loss(model: Any, x: Any, y: Any, y_pred: Any, weight: Any) -> Any:
-    """The loss of a training step. `compute_loss` has an argument `training` from 3.4 on, if it is not a user's own."""
+    """The loss of a training step. From 3.4 on `compute_loss` takes `training`, unless the user overrides it."""
     if hasattr(model, "_compute_loss"):
         return model._compute_loss(x, y, y_pred, weight, training=True)
     return model.compute_loss(x, y, y_pred, weight)
 
 
 def is_optimizer(value: Any) -> bool:
-    """Whether a value is an optimizer of Keras: in Keras 2 also one of the older kind, as in tensorflow-addons."""
+    """Whether a value is a Keras optimizer: in Keras 2 also a legacy one, as in tensorflow-addons."""
     older = getattr(keras.optimizers, "legacy", None)
     return isinstance(value, (keras.optimizers.Optimizer, getattr(older, "Optimizer", keras.optimizers.Optimizer)))
 
 
 def members(optimizer: Any) -> list[Any]:
-    """The optimizers that really update: out of a `LossScaleOptimizer`, all of a `MultiOptimizer`."""
+    """The optimizers that update variables: the one inside a `LossScaleOptimizer`, or all of a `MultiOptimizer`."""
     optimizer = unwrapped(optimizer)
     if type(optimizer).__name__ != "MultiOptimizer":
         return [optimizer]
@@ -234,32 +234,32 @@ def members(optimizer: Any) -> list[Any]:
     chosen = optimizer._optimizer_map
     if not hasattr(chosen, "default_optimizer"):
         raise ValueError(
-            "The members of a `MultiOptimizer` must be known: give it an `OptimizerMap`, or treat each optimizer that "
-            f"your function returns by itself. Received: optimizer_map={chosen!r}"
+            "The members of a `MultiOptimizer` must be known: pass it an `OptimizerMap`, or handle each optimizer that "
+            f"your function returns separately. Received: optimizer_map={chosen!r}"
         )
     return list({id(member): member for member in (chosen.default_optimizer, *chosen.values())}.values())
 
 
 def _number(variable: Any) -> float:
-    """The value of a variable of any Keras, as a Python number."""
+    """The value of a variable as a Python number, in any version of Keras."""
     return float(variable.numpy() if keras.__version__.startswith("2.") else ops.convert_to_numpy(variable))
 
 
 def unwrapped(optimizer: Any) -> Any:
-    """The optimizer itself, out of its `LossScaleOptimizer`."""
+    """The optimizer without its `LossScaleOptimizer`."""
     while getattr(optimizer, "inner_optimizer", None) is not None:
         optimizer = optimizer.inner_optimizer
     return optimizer
 
 
 def is_built(optimizer: Any) -> bool:
-    """Whether the optimizer has met its variables, and perhaps is part of a compiled function already."""
+    """Whether the optimizer is built, and may already be part of a compiled function."""
     built = getattr(optimizer, "built", None)  # the optimizers of tensorflow-addons have none
     return updates_made(optimizer) > 0 if built is None else bool(built)
 
 
 def rate_at(optimizer: Any, t: int) -> Any:
-    """The learning rate of update t as the optimizer gets it, a schedule called as Keras would."""
+    """The learning rate that the optimizer gets at update t; a schedule is called as Keras calls it."""
     rate = learning_rate_of(optimizer)
     if isinstance(rate, LearningRateSchedule):
         return rate(last_step(optimizer, t))
@@ -267,7 +267,7 @@ def rate_at(optimizer: Any, t: int) -> Any:
 
 
 def last_step(optimizer: Any, t: int) -> int:
-    """The step that Keras hands to the schedule at update t."""
+    """The step that Keras passes to the schedule at update t."""
     return t * accumulation_steps(optimizer) - 1
 
 
@@ -282,20 +282,20 @@ def shown_rate(optimizer: Any) -> str:
 
 
 def sync_state(model: Any) -> None:
-    """On JAX, brings the variables of a model up to date in the middle of `fit`, and lets `fit` read them again."""
+    """On JAX, updates the variables of a model in the middle of `fit`, and makes `fit` read them again."""
     if hasattr(model, "jax_state_sync"):
         model.jax_state_sync()
 
 
-# The optimizers of Keras and tensorflow-addons with a second moment, and what they call its discount. Lion has a
-# beta_2, but it is the discount of its momentum; that of Adamax is the discount of a maximum.
+# The optimizers of Keras and tensorflow-addons with a second moment, and their name for its discount factor. The beta_2
+# of Lion is the discount factor of its momentum, that of Adamax the discount factor of a maximum.
 _BETA_2 = dict.fromkeys(("Adam", "Nadam", "Lamb", "ScheduleFreeAdamW", "LAMB", "RectifiedAdam"), "beta_2")
 _BETA_2["Muon"] = "adam_beta_2"
 _WITHOUT_SECOND_MOMENT = ("Lion", "Adamax", "AdaMax")
 
 
 def second_moment_beta_2(optimizer: Any) -> float | None:
-    """The discount factor of the second moment of an optimizer, or of the built-in one that it descends from."""
+    """The discount factor of an optimizer's second moment, also for subclasses; `None` if it is not known."""
     for cls in type(optimizer).__mro__:
         if cls.__name__ in _WITHOUT_SECOND_MOMENT:
             return None
@@ -310,7 +310,7 @@ def sums_first(optimizer: Any) -> bool:
 
 
 def sum_before_apply(optimizer: Any, summed: Callable[[Sequence[Any]], list[Any]]) -> None:
-    """Makes one optimizer sum its gradients before anything else; nothing if it does already."""
+    """Makes an optimizer sum its gradients before anything else, unless it already does."""
     if sums_first(optimizer):
         return
     apply = optimizer.apply
@@ -324,10 +324,10 @@ def sum_before_apply(optimizer: Any, summed: Callable[[Sequence[Any]], list[Any]
 
 
 def let_all_replicas_check() -> None:
-    """Makes every `LossScaleOptimizer` ask all replicas whether the gradients are finite.
+    """Makes every `LossScaleOptimizer` check on all replicas whether the gradients are finite.
 
-    Keras takes the answer of the first one, as if gradients had been summed by then. The check is the class' own: the
-    `LossScaleOptimizer` of a model is made inside `compile`, where nobody else can reach it.
+    Keras checks only the first replica, as if the gradients were already summed. The class itself is patched, because
+    the `LossScaleOptimizer` of a model is created inside `compile`, out of reach.
     """
     cls = keras.optimizers.LossScaleOptimizer
     check = cls.check_finite

@@ -1,4 +1,4 @@
-"""Replicas that agree: gradients summed before they are clipped or checked."""
+"""Sums gradients over replicas before they are clipped or checked, so that all replicas agree."""
 
 import contextlib
 from collections.abc import Iterator, Sequence
@@ -36,15 +36,15 @@ def reduce_first(optimizer: OptimizerT) -> OptimizerT:
     return optimizer
 
 
-# One entry for each replica inside `gradients_are_summed`: each has a thread of its own while a step is traced.
+# One entry per replica inside `gradients_are_summed`: each replica is traced in its own thread.
 _summed_by_the_caller: list[None] = []
 
 
 @contextlib.contextmanager
 def gradients_are_summed() -> Iterator[None]:
-    """For a training loop of your own that has summed the gradients over the replicas, to look at their norm, say.
+    """For a custom training loop that has already summed the gradients over the replicas, e.g. to log their norm.
 
-    Inside it, `apply` of an optimizer of this package, or of one that `reduce_first` was given, does not sum again.
+    Inside, `apply` of an optimizer of this package, or of one passed to `reduce_first`, does not sum again.
     """
     _summed_by_the_caller.append(None)
     try:
@@ -54,7 +54,7 @@ def gradients_are_summed() -> Iterator[None]:
 
 
 def summed_over_replicas(grads: Sequence[Any]) -> list[Any]:
-    """The sum of each gradient over the replicas of a `tf.distribute` strategy; as they are anywhere else."""
+    """The sum of each gradient over the replicas of a `tf.distribute` strategy; elsewhere, the gradients themselves."""
     if keras.backend.backend() != "tensorflow":
         return list(grads)
     import tensorflow as tf
@@ -68,7 +68,7 @@ def summed_over_replicas(grads: Sequence[Any]) -> list[Any]:
 
 
 def let_replicas_agree() -> None:
-    """With several replicas, makes every `LossScaleOptimizer` ask all of them; Keras' own asks the first one."""
+    """With several replicas, makes every `LossScaleOptimizer` check all of them; Keras checks only the first one."""
     if keras.backend.backend() == "tensorflow":
         import tensorflow as tf
 

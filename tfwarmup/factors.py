@@ -1,7 +1,8 @@
 """The warmup factors omega_t of Ma and Yarats (2021), as plain functions of the update t = 1, 2, 3, ...
 
-Every function takes `t` as a Python number, a numpy array or a tensor of any Keras backend, and answers in kind. Numpy
-works in float64, tensors in float32 (float64 tensors stay float64). `tfwarmup.warmups` makes objects of them.
+Every function takes `t` as a Python number, a numpy array or a tensor of any Keras backend, and returns the same kind.
+Numbers and arrays are computed in float64, tensors in float32 (float64 tensors stay float64). `tfwarmup.warmups` wraps
+these functions in objects.
 """
 
 import bisect
@@ -62,9 +63,9 @@ def untuned_exponential(t: Any, beta_2: float) -> Any:
 def radam(t: Any, beta_2: float, rho_threshold: float = 4.0, first_steps: str = "nothing") -> Any:
     """omega_t = sqrt((rho_t - 4)(rho_t - 2) rho_inf / ((rho_inf - 4)(rho_inf - 2) rho_t)): RAdam's fixed warmup.
 
-    While rho_t <= rho_threshold, which at the paper's 4 means t <= 4, the formula does not apply and `first_steps` says
-    what does: 0 ("nothing", and "momentum", whose steps are not Adam's), omega_5 ("constant_adam"), or a straight line
-    to omega_5 ("linear_adam").
+    While rho_t <= rho_threshold, which at the paper's 4 means t <= 4, the formula does not apply and `first_steps`
+    decides: omega_t is 0 ("nothing", and "momentum", whose steps are not Adam's), omega_5 ("constant_adam"), or on a
+    straight line to omega_5 ("linear_adam").
 
     >>> radam(4, beta_2=0.999), round(radam(5, beta_2=0.999), 6), round(radam(2000, beta_2=0.999), 6)
     (0.0, 0.017312, 0.82839)
@@ -83,7 +84,7 @@ def radam(t: Any, beta_2: float, rho_threshold: float = 4.0, first_steps: str = 
 
 
 def root(t: Any, beta_2: float) -> Any:
-    """omega_t = sqrt(1 - beta_2^t): what Adam's second moment, started at its later level, would take off by itself.
+    """omega_t = sqrt(1 - beta_2^t): the damping by a second moment of Adam that starts at its final level.
 
     >>> round(root(1, beta_2=0.99), 12), round(root(100, beta_2=0.99), 6)
     (0.1, 0.796221)
@@ -124,7 +125,7 @@ def rho_inf(beta_2: float) -> float:
 
 
 def untuned_linear_period(beta_2: float) -> float:
-    """2 / (1 - beta_2), a real number: at 0.999 it is 1999.9999999999982, and rounding it would make it 1999."""
+    """2 / (1 - beta_2), not rounded: at 0.999 it is 1999.9999999999982, which `int` would turn into 1999."""
     return 2 / (1 - checks.beta_2(beta_2))
 
 
@@ -134,7 +135,7 @@ def untuned_exponential_period(beta_2: float) -> float:
 
 
 def momentum_steps(beta_2: float, rho_threshold: float = 4.0) -> int:
-    """How many updates have rho_t <= rho_threshold: RAdam's momentum phase.
+    """The number of updates with rho_t <= rho_threshold: RAdam's momentum phase.
 
     >>> momentum_steps(0.999), momentum_steps(0.999, rho_threshold=5.0)
     (4, 5)
@@ -151,7 +152,7 @@ def momentum_steps(beta_2: float, rho_threshold: float = 4.0) -> int:
     return _first_updates(float(beta_2), rho_threshold)
 
 
-@functools.cache  # asked at every update, by torch
+@functools.cache  # called at every update on torch
 def _first_updates(beta_2: float, rho_threshold: float) -> int:
     updates = range(1, math.ceil(_FAR / -math.log(beta_2)) + 1)
     return bisect.bisect_right(updates, rho_threshold, key=lambda t: float(_rho_minus(0.0, np.float64(t), np, beta_2)))
@@ -186,7 +187,7 @@ def exponential_effective_period(period: float) -> float:
 
 
 def radam_effective_period(beta_2: float, rho_threshold: float = 4.0, first_steps: str = "nothing") -> float:
-    """The sum of 1 - omega_t over t >= 1 of `radam`, to 1e-11 of it.
+    """The sum of 1 - omega_t over t >= 1 of `radam`, to a relative error of 1e-11.
 
     >>> round(radam_effective_period(0.999), 4)
     1033.3247
@@ -195,7 +196,7 @@ def radam_effective_period(beta_2: float, rho_threshold: float = 4.0, first_step
 
 
 def root_effective_period(beta_2: float) -> float:
-    """The sum of 1 - omega_t over t >= 1 of `root`, to 1e-11 of it: about 2 (1 - ln 2) / (1 - beta_2).
+    """The sum of 1 - omega_t over t >= 1 of `root`, to a relative error of 1e-11: about 2 (1 - ln 2) / (1 - beta_2).
 
     >>> round(root_effective_period(0.999), 4)
     612.9053
@@ -203,13 +204,13 @@ def root_effective_period(beta_2: float) -> float:
     return _sum_of_damping(lambda t: 1 - root(t, beta_2), beta_2)
 
 
-# Where a sum stops being written out and becomes an integral: from here on 1 - omega_t is so smooth that the midpoint
-# rule, an integral from n + 1/2 for the sum from n + 1, is off by less than 1e-11 of the whole.
+# The number of terms before a sum is replaced by an integral: from here on 1 - omega_t is so smooth that the midpoint
+# rule, an integral from n + 1/2 for the sum from n + 1, is off by less than 1e-11 of the total.
 _SUMMED = 2**16
 
 
 def _sum_of_damping(damping: Callable[[Any], Any], beta_2: float) -> float:
-    """The sum over t >= 1 of a smooth function that falls as beta_2^t does."""
+    """The sum over t >= 1 of a smooth function that falls like beta_2^t."""
     rate = -math.log(beta_2)
     total = math.fsum(damping(np.arange(1.0, _SUMMED + 1)))
     start, far = _SUMMED + 0.5, _FAR / rate
@@ -227,11 +228,11 @@ _FAR = 80.0
 
 
 def _rho_minus(constant: float, t: Any, xp: Any, beta_2: float) -> Any:
-    """rho_t - constant, the constant taken off before rounding can hide it.
+    """rho_t - constant, with the constant subtracted before rounding can hide it.
 
-    The textbook formula subtracts two numbers near 2 / (1 - beta_2) to get one near t, which float32 cannot survive.
+    The textbook formula subtracts two numbers near 2 / (1 - beta_2) to get one near t, which float32 is too coarse for.
     With L = -ln(beta_2) and g(x) = x coth(x) - 1 the same number is t - (2 / L) (g(L t / 2) - g(L / 2)) for small L t,
-    and coth(L / 2) - 2 t / (exp(L t) - 1) for large.
+    and coth(L / 2) - 2 t / (exp(L t) - 1) for large L t.
     """
     rate = -math.log(beta_2)
     x = xp.minimum(rate * t, _FAR)
@@ -257,9 +258,9 @@ def _radam_formula(t: Any, xp: Any, beta_2: float) -> Any:
 
 
 def real(t: Any) -> tuple[Any, Any]:
-    """Returns t as a floating number of its own kind, and the module that computes with that kind.
+    """Returns t in floating point, and the module to compute with: numpy, or `keras.ops` for a tensor.
 
-    Numbers and arrays are checked; what a tensor will hold is not known here.
+    Numbers and arrays are checked; the values of a tensor may not be known yet.
     """
     if isinstance(t, (numbers.Number, np.ndarray, np.generic)):
         return _checked_numbers(t), np
@@ -281,5 +282,5 @@ def _checked_numbers(t: Any) -> np.ndarray:
 
 
 def _like(t: Any, omega: Any) -> Any:
-    """A number for a number: numpy's zero-dimensional arrays become Python floats."""
+    """Returns omega as a Python float if t was a number."""
     return float(omega) if isinstance(t, np.ndarray) and t.ndim == 0 else omega

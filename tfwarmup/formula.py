@@ -1,7 +1,7 @@
-"""Adam's update, once: for the optimizers, the probes and the simulation alike.
+"""Adam's update formula, shared by the optimizers, the probes and the simulation.
 
-Every hyperparameter that changes with t is in two numbers, so that one update serves Adam, any warmup, and RAdam's
-momentum steps:
+Everything that changes with t is in two numbers, rate_t and epsilon_t, so that one formula covers Adam, any warmup, and
+RAdam's momentum steps:
 
     theta_t = theta_{t-1} - rate_t m_t / (sqrt(v_t) + epsilon_t)
 """
@@ -18,7 +18,7 @@ MOMENTUM_EPSILON = 2.0**64
 
 
 class Update(NamedTuple):
-    """rate_t and epsilon_t of one update, and the learning rate that a warmup left of alpha."""
+    """rate_t and epsilon_t of one update, and its learning rate omega_t * alpha."""
 
     rate: Any
     epsilon: Any
@@ -28,16 +28,16 @@ class Update(NamedTuple):
 def update(
     alpha: Any, t: Any, warmup: Warmup, beta_1: float, beta_2: float, epsilon: float, warmup_start: Any = 0
 ) -> Update:
-    """The numbers of update t = 1, 2, 3, ... of Adam as in equations 2 to 4 of the paper, or of RAdam.
+    """Returns the numbers of update t = 1, 2, 3, ... of Adam (equations 2 to 4 of the paper) or of RAdam.
 
-    Dividing numerator and denominator of the paper's update by sqrt(1 - beta_2^t) leaves v_t as it is.
+    The paper's fraction is expanded by sqrt(1 - beta_2^t), so that v_t needs no bias correction.
 
     Args:
         alpha: The learning rate.
         t: The update, a number or a tensor.
-        warmup: What multiplies alpha.
-        beta_1, beta_2, epsilon: Adam's, epsilon as the paper has it.
-        warmup_start: How many updates had been made when the warmup began.
+        warmup: The warmup that alpha is multiplied by.
+        beta_1, beta_2, epsilon: Adam's hyperparameters; epsilon is the paper's, added after the bias correction.
+        warmup_start: The number of updates made before the warmup began.
 
     >>> from tfwarmup.warmups import NoWarmup
     >>> rate, epsilon_1, _ = update(1.0, 1, NoWarmup(), beta_1=0.9, beta_2=0.999, epsilon=1e-8)
@@ -58,6 +58,6 @@ def update(
 
 
 def one_minus_power(beta: float, t: Any) -> Any:
-    """1 - beta^t by expm1: in float32 the textbook form has lost four digits at t = 1, beta = 0.999."""
+    """1 - beta^t, computed with expm1: in float32 the textbook form loses four digits at t = 1, beta = 0.999."""
     t, xp = factors.real(t)
     return -xp.expm1(t * math.log(beta)) if beta else xp.ones_like(t)

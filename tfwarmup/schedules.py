@@ -14,13 +14,13 @@ _registered = keras.saving.register_keras_serializable("tfwarmup")
 
 @_registered
 class WarmupSchedule(LearningRateSchedule):
-    """Any learning rate x any warmup.
+    """Any learning rate, multiplied by any warmup.
 
     At update t the rate is `omega_t * learning_rate`. The paper counts updates from 1 and Keras counts steps from 0, so
     t = step + 1 and the first update is not zero.
 
     Args:
-        learning_rate: A number, or any `LearningRateSchedule` (a decay, say) that does not warm up itself.
+        learning_rate: A number, or any `LearningRateSchedule` (such as a decay) that does not warm up itself.
         warmup: A name of `tfwarmup.WARMUPS`, an object of `tfwarmup.warmups`, or a function of t.
         beta_2: The optimizer's second discount factor, for the untuned warmups and "radam" by name.
         period: The warmup period, for "linear" and "exponential" by name.
@@ -64,7 +64,7 @@ class WarmupSchedule(LearningRateSchedule):
         return f"{type(self).__name__}({self.learning_rate!r}, {self.warmup!r})"
 
     def warmup_factor(self, step: Any) -> Any:
-        """omega_t at a step of Keras: what multiplies the learning rate."""
+        """omega_t at a Keras step: the factor of the learning rate."""
         return self.warmup(self._update(step))
 
     def get_config(self) -> dict[str, Any]:
@@ -100,7 +100,7 @@ class WarmupSchedule(LearningRateSchedule):
 
 
 class _OfOneWarmup(WarmupSchedule):
-    """A schedule whose class says which warmup it has: the arguments of the warmup are its own."""
+    """A schedule with one kind of warmup, whose arguments are arguments of the schedule."""
 
     def get_config(self) -> dict[str, Any]:
         return {**self._rate_and_timing(), **self.warmup.get_config()}
@@ -246,7 +246,7 @@ def checked_rate(learning_rate: Any) -> Any:
 
 
 def checked_decay(decay_after_warmup: Any, learning_rate: Any, warmup: Warmup) -> bool:
-    """Whether a decay waits for the warmup; an error if there is no decay, or no end to wait for."""
+    """Returns `decay_after_warmup`; raises an error if there is no decay, or if the warmup has no length."""
     if checks.flag("decay_after_warmup", decay_after_warmup):
         if not isinstance(learning_rate, LearningRateSchedule):
             raise ValueError(
@@ -258,7 +258,7 @@ def checked_decay(decay_after_warmup: Any, learning_rate: Any, warmup: Warmup) -
 
 
 def updates_after(t: Any, length: float) -> Any:
-    """How many updates after a warmup of that length update t is: the step of a decay that waited for it.
+    """The number of updates since the end of a warmup, at update t: the step of a decay that starts after it.
 
     >>> [updates_after(t, 10.0) for t in (1, 10, 11)]
     [0.0, 0.0, 1.0]
@@ -295,7 +295,7 @@ def warmup_schedules(rate: Any) -> list[WarmupSchedule]:
 
 
 def deserialized(config: dict[str, Any], *names: str) -> dict[str, Any]:
-    """Those entries of a config that are configs of objects themselves, as objects."""
+    """Deserializes the named entries of a config that are serialized objects."""
     return {
         name: keras.saving.deserialize_keras_object(config[name])
         for name in names

@@ -1,4 +1,4 @@
-"""Rate, beta_2 and warmup as one search space of keras-tuner.
+"""A keras-tuner search space of learning rate, beta_2 and warmup.
 
 keras-tuner is not imported: `hp` is anything with its `Choice`, `Fixed` and `Float`.
 """
@@ -19,7 +19,7 @@ _RADAM_OPTIONS = ("first_steps", "rho_threshold")
 
 @dataclasses.dataclass(frozen=True)
 class LogRange:
-    """All numbers from `low` to `high`, searched by orders of magnitude: of a rate, or of 1 - beta_2.
+    """All numbers from `low` to `high`, searched on a logarithmic scale (for beta_2, that of 1 - beta_2).
 
     >>> LogRange(1e-4, 1e-2)
     LogRange(low=0.0001, high=0.01)
@@ -46,23 +46,23 @@ def warmup_space(
     prefix: str = "",
     **options: Any,
 ) -> Adam:
-    """Declares `learning_rate`, `beta_2` and `warmup`, and returns the optimizer of the values drawn.
+    """Declares `learning_rate`, `beta_2` and `warmup`, and returns an optimizer with the values drawn.
 
     The defaults are the paper's grid for ImageNet. Several choices become a `Choice`, a single value becomes `Fixed`,
-    a `LogRange` becomes a `Float`. A range of beta_2 is declared as `one_minus_beta_2`: 1 - beta_2 is what spans orders
+    a `LogRange` becomes a `Float`. A range of beta_2 is declared as `one_minus_beta_2`, because 1 - beta_2 spans orders
     of magnitude.
 
     Args:
-        hp: The `HyperParameters` that keras-tuner hands to `build_model`.
+        hp: The `HyperParameters` that keras-tuner passes to `build_model`.
         learning_rate: A number > 0, several, or a `LogRange`.
         beta_2: A number in (0, 1), several, or a `LogRange`; with "radam", above 0.6.
         warmup: A name of `tfwarmup.WARMUPS`, an object of `tfwarmup.warmups`, or several of these. "radam" gives
             `tfwarmup.RAdam`, the others `tfwarmup.Adam`.
         period: For "linear" and "exponential" by name: their period, several, or a `LogRange`. It is declared too.
         decay: A function that turns the rate drawn into a schedule, if the rate is to decay.
-        prefix: What the names of the hyperparameters begin with, for several optimizers in one search.
-        **options: What both optimizers take (`beta_1`, `epsilon`, `weight_decay`, clipping); `first_steps` and
-            `rho_threshold` go to RAdam alone.
+        prefix: A prefix for the names of the hyperparameters, for several optimizers in one search.
+        **options: Arguments of both optimizers (`beta_1`, `epsilon`, `weight_decay`, clipping); `first_steps` and
+            `rho_threshold` go to RAdam only.
 
     >>> class First:  # stands for keras-tuner's HyperParameters, drawing the first choice
     ...     def Choice(self, name, values, ordered):
@@ -91,7 +91,7 @@ def warmup_space(
 
 
 def _by_name(warmup: Any) -> dict[str, Any]:
-    """What keras-tuner shall choose from, which takes names only, and the warmup of each name."""
+    """The warmups by name: keras-tuner chooses between names, not objects."""
     several = isinstance(warmup, Iterable) and not isinstance(warmup, str)
     rules = list(warmup) if several else [warmup]
     names = [rule if isinstance(rule, str) else repr(rule) for rule in rules]
@@ -112,7 +112,7 @@ def _numbers(value: Any) -> Any:
 
 
 def _ends(value: Any) -> tuple[Any, ...]:
-    """The values that stand for all: every choice, the ends of a range, or the single value."""
+    """The values to check: every choice, the ends of a range, or the single value."""
     if isinstance(value, LogRange):
         return (value.low, value.high)
     return value if isinstance(value, tuple) else (value,)
@@ -132,7 +132,7 @@ def _check(name: str, value: Any, check: Callable[[Any], Any]) -> None:
 
 
 def _check_warmups(rules: dict[str, Any], betas: Any, periods: Any, radam_options: dict[str, Any]) -> None:
-    """Makes every warmup that can be drawn, with every beta_2 that stands for others."""
+    """Creates every warmup that can be drawn, with every beta_2 to check."""
     tuned = [name for name, rule in rules.items() if isinstance(rule, str) and rule in ("linear", "exponential")]
     if periods is not None and not tuned:
         raise ValueError(
@@ -148,7 +148,7 @@ def _check_warmups(rules: dict[str, Any], betas: Any, periods: Any, radam_option
 def _check_decay(decay: Any) -> None:
     # A schedule is callable too, and would take the rate for a step.
     if decay is not None and (not callable(decay) or isinstance(decay, LearningRateSchedule)):
-        raise ValueError(f"`decay` must be a function that makes a schedule of a rate. Received: decay={decay!r}")
+        raise ValueError(f"`decay` must be a function that turns a rate into a schedule. Received: decay={decay!r}")
 
 
 def _declare(hp: Any, name: str, value: Any, ordered: bool) -> Any:

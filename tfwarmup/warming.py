@@ -1,4 +1,4 @@
-"""Warmups for optimizers that exist already: before their first update, or again in the middle of training."""
+"""Adds a warmup to an existing optimizer, or restarts it in the middle of training."""
 
 from typing import Any, TypeVar
 
@@ -29,11 +29,11 @@ def warm_up(
     `LearningRateScheduler`, use `tfwarmup.Adam(rate, warmup=...)` instead: its learning rate stays a variable.
 
     Args:
-        optimizer: Any Keras optimizer that has made no update yet; for the untuned warmups and "radam", one with a
-            second moment, as Adam has it.
+        optimizer: Any Keras optimizer that has made no update yet. The untuned warmups and "radam" need an optimizer
+            with a second moment, such as Adam.
         warmup: A name of `tfwarmup.WARMUPS`, an object of `tfwarmup.warmups`, or a function of t.
         period: The warmup period, for "linear" and "exponential" by name.
-        beta_2: For your own optimizer class: the discount factor of its second moment.
+        beta_2: The discount factor of the second moment, for your own optimizer class.
         decay_after_warmup: Whether a decay in the learning rate waits for the warmup, and counts updates from its end.
 
     >>> import keras
@@ -59,7 +59,7 @@ def restart_warmup(model: Any, warmup: Any = None, *, period: float | None = Non
 
     Args:
         model: A compiled model. If its optimizer has no warmup yet, `warmup` must be given.
-        warmup: See `warm_up`. By default the warmup that the optimizer has.
+        warmup: See `warm_up`. By default, the warmup that the optimizer already has.
         period: See `warm_up`.
         beta_2: See `warm_up`.
 
@@ -90,7 +90,7 @@ def restart_warmup(model: Any, warmup: Any = None, *, period: float | None = Non
 
 
 def warmup_factor(optimizer: Any) -> Any:
-    """omega_t of the next update of any optimizer; 1 without a warmup.
+    """Returns omega_t, the warmup factor of an optimizer's next update; 1 without a warmup.
 
     The optimizer may be wrapped in a `LossScaleOptimizer`, as `compile` does under mixed_float16.
 
@@ -116,7 +116,7 @@ def _members(optimizer: Any) -> list[Any]:
 
 
 def _schedule(optimizer: Any, rule: Warmup, beta_2: float | None, decay_after_warmup: bool) -> WarmupSchedule:
-    """The schedule that warms up an optimizer which has made no update."""
+    """The warmup schedule for an optimizer that has made no update."""
     if compat.is_built(optimizer):
         raise ValueError(
             "`warm_up` needs an optimizer that has not been used: a train function that exists would not see the "
@@ -135,7 +135,7 @@ def _schedule(optimizer: Any, rule: Warmup, beta_2: float | None, decay_after_wa
 
 
 def _restart(optimizer: Any, rule: Warmup | None, beta_2: float | None) -> Any:
-    """A function that starts the optimizer's warmup again; what can be wrong with it is found before it is called."""
+    """Returns a function that restarts the optimizer's warmup. Errors are raised here, before anything changes."""
     if isinstance(optimizer, Adam) and not isinstance(optimizer.warmup, warmups.NoWarmup):
         new = None if rule is None else _fitted(rule, optimizer, beta_2)
         checked_decay(optimizer.decay_after_warmup, compat.learning_rate_of(optimizer), new or optimizer.warmup)
@@ -167,9 +167,9 @@ def _fitted(rule: Any, optimizer: Any, beta_2: float | None) -> Warmup:
     own = compat.second_moment_beta_2(optimizer)
     if own is None and beta_2 is None and rule.beta_2 is None:
         raise ValueError(
-            "An untuned warmup follows from the `beta_2` of the optimizer's second moment, as Adam, AdamW, Nadam, Lamb "
-            "and the Adam of Muon have it. For your own optimizer, pass that number as `beta_2`; without a "
-            "second moment, use warmup='linear' or 'exponential' with a `period`. Received: "
+            "An untuned warmup needs the `beta_2` of the optimizer's second moment, which Adam, AdamW, Nadam, Lamb "
+            "and Muon have. For your own optimizer, pass that number as `beta_2`; without a second moment, use "
+            "warmup='linear' or 'exponential' with a `period`. Received: "
             f"optimizer={type(optimizer).__name__}"
         )
     for known in (own, beta_2):

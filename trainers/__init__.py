@@ -3,10 +3,10 @@
 import os
 import sys
 
-# Before TensorFlow starts: the trainers run on it, and its notes about this machine's CPU are not for the user.
+# Set before TensorFlow is imported: the trainers run on it, and users do not need its notes about the CPU.
 LOG_LEVEL, QUIET_LEVEL = "TF_CPP_MIN_LOG_LEVEL", "2"
 os.environ.setdefault("KERAS_BACKEND", "tensorflow")
 os.environ.setdefault(LOG_LEVEL, QUIET_LEVEL)
-# A task of one's own may have imported TensorFlow before, and with it jax, which sets 1 where nobody has set a level.
+# A custom task may have imported TensorFlow before, and with it jax, which sets the level to 1 if it is not set.
 if "tensorflow" in sys.modules and os.environ[LOG_LEVEL] == "1":
     os.environ[LOG_LEVEL] = QUIET_LEVEL

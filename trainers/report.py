@@ -1,4 +1,4 @@
-"""Makes one page of runs: the paper's figures, tables and claims with your measurements.
+"""Writes a report on runs, on one page: the paper's figures, tables and claims with your measurements.
 
 python -m trainers.report runs --output=report.html
 """

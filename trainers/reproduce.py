@@ -42,11 +42,11 @@ class ReproductionConfig(Settings):
         None, "Folder with mnist, emnist, imagenette, wikitext-2 and multi30k, or some of them, for --full."
     )
     known: str | None = option(
-        None, "Folder with the kept files of earlier runs, as docs/results; these runs are not made again."
+        None, "Folder with the kept files of earlier runs, such as docs/results; these runs are not repeated."
     )
-    only: tuple[str, ...] = option((), "The steps to run; without it, all.", PLANS.names)
+    only: tuple[str, ...] = option((), "The steps to run; by default, all.", PLANS.names)
     workers: int | None = option(None, "Runs of a sweep in parallel; by default one per core, at most 4.")
-    dry_run: bool = option(False, "Run nothing; print the time of each step and what is done.")
+    dry_run: bool = option(False, "Run nothing; print the time that each step takes and how much of it is done.")
 
     def validate(self) -> None:
         super().validate()
@@ -56,7 +56,7 @@ class ReproductionConfig(Settings):
 
 
 def reproduce(config: ReproductionConfig, plans: Plans = PLANS) -> str:
-    """Runs what is not done yet, writes the page of all that is there, and returns the answer and the page's path."""
+    """Runs the steps that are not done yet, writes the page of all results, and returns the answer and its path."""
     folder = pathlib.Path(config.output_dir)
     chosen, without_data = _chosen(config, plans.full if config.full else plans.quick)
     workers = config.workers or default_workers()
@@ -69,7 +69,7 @@ def reproduce(config: ReproductionConfig, plans: Plans = PLANS) -> str:
     if config.dry_run:
         return said
     print(said, flush=True)
-    with quiet():  # brings TensorFlow, which takes seconds: --help need not wait
+    with quiet():  # imports TensorFlow, which takes seconds: --help need not wait for it
         from trainers.reports.answer import answer
         from trainers.reports.program import checked_output, write_page
         from trainers.reports.sections import all_claims
@@ -106,7 +106,7 @@ def _chosen(config: ReproductionConfig, steps: Sequence[Step]) -> tuple[list[Ste
 
 
 def _share_done(step: Step, run: RunFolder) -> float:
-    """How much of a step is done, 0 to 1; only one that ended well is all done."""
+    """The share of a step that is done, 0 to 1; it is 1 only if the step ended successfully."""
     if _is_done(run):
         return 1.0
     done = step.done(run.config)
@@ -114,7 +114,7 @@ def _share_done(step: Step, run: RunFolder) -> float:
 
 
 def _is_done(run: RunFolder) -> bool:
-    """Whether all that is asked for is there: a sweep may have been done with fewer runs, or with more."""
+    """Whether all that is asked for exists: a sweep may have been done with fewer runs, or with more."""
     status = run.path / "status"
     if not status.exists() or status.read_text() != "done\n":
         return False
@@ -127,7 +127,7 @@ def _covers(stored: Any, asked: Any) -> bool:
 
 
 def _run(steps: Sequence[Step], configs: dict[str, Any], folder: pathlib.Path, progress: Progress) -> list[str]:
-    """Runs the steps, each in a process of its own, and returns the names of those that failed."""
+    """Runs the steps, each in its own process, and returns the names of those that failed."""
     failed = []
     with progress:
         for step in steps:
@@ -156,7 +156,7 @@ def _run_one(step: Step, config: Any, log: pathlib.Path, progress: Progress) -> 
 
 
 def _work(step: Step, config: Any, log: pathlib.Path) -> None:
-    """What a step says and warns of goes to its log."""
+    """Runs a step, with its output and warnings in its log."""
     with log.open("a") as file:
         os.dup2(file.fileno(), sys.stdout.fileno())
         os.dup2(file.fileno(), sys.stderr.fileno())

@@ -15,7 +15,7 @@ from trainers.tasks import CONFIGS
 
 
 def named_task(arguments: list[str]) -> str:
-    """The value of `--task`, which decides what other flags there are."""
+    """The value of `--task`, which decides which other flags exist."""
     first: Any = flags.FlagValues()  # type: ignore[no-untyped-call]
     flags.DEFINE_enum("task", DEFAULT_TASK, list(CONFIGS), "Task to train.", flag_values=first)
     parse_flags(first, arguments, known_only=True)

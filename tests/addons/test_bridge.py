@@ -89,6 +89,6 @@ def test_a_schedule_over_a_decay_trains_a_model_and_loads_again(tmp_path):
 
 @pytest.mark.parametrize("name", ["Adam", "RAdam"])
 def test_our_optimizers_say_why_they_are_not_here(name):
-    message = rf"`tfwarmup\.{name}` is written for Keras 3\.3 or newer\. Received: Keras 2\.15"
+    message = rf"`tfwarmup\.{name}` needs Keras 3\.3 or newer\. Received: Keras 2\.15"
     with pytest.raises(RuntimeError, match=message):
         getattr(tfwarmup, name)(1e-3)

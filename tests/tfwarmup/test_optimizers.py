@@ -308,7 +308,7 @@ def test_bad_hyperparameters_are_refused(optimizer, arguments, message):
         (lambda: tfwarmup.Adam(warmup=["linear"]), "`warmup` must be one of .* Received: warmup="),
         (lambda: tfwarmup.Adam(period=100), "Warmup 'none' takes no `period`. Received: period=100"),
         (lambda: tfwarmup.Adam(warmup="untuned_linear", period=10), "'untuned_linear' takes no `period`. Received: "),
-        (lambda: tfwarmup.Adam(warmup=warmups.UntunedLinear(0.9)), "must have that of its optimizer, 0.999. Received"),
+        (lambda: tfwarmup.Adam(warmup=warmups.UntunedLinear(0.9)), "`beta_2` of its optimizer, 0.999. Received"),
         (lambda: tfwarmup.RAdam(warmup="linear"), "`RAdam` has its own warmup and takes no `warmup`.* Received"),
         (lambda: tfwarmup.RAdam(period=10), "`RAdam` has its own warmup and takes no `period`.* Received"),
         (lambda: tfwarmup.Adam(amsgrad=True), "not recognized: {'amsgrad': True}"),

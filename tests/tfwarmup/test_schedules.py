@@ -149,7 +149,7 @@ def test_one_warmup_in_the_rate_of_an_adam_without_one_is_taken():
 
 @pytest.mark.parametrize("make", [tfwarmup.Adam, lambda rate, **k: tfwarmup.Adam(Halved(rate), **k)])
 def test_a_schedule_of_another_beta_2_than_the_optimizers_is_noticed(make):
-    with pytest.raises(ValueError, match=r"that of its optimizer, 0.9. Received: UntunedLinear\(beta_2=0.999\)"):
+    with pytest.raises(ValueError, match=r"`beta_2` of its optimizer, 0.9. Received: UntunedLinear\(beta_2=0.999\)"):
         make(tfwarmup.UntunedLinearWarmup(1e-3, 0.999), beta_2=0.9)
 
 

@@ -166,7 +166,7 @@ def test_warmup_objects_are_choices_by_what_they_print():
         ({"warmup": "exponential", "period": 0}, "`period` must be a finite number > 0. Received: period=0"),
         ({"period": 10}, "`period` is for warmups 'linear' and 'exponential'. Received: period=10"),
         ({"warmup": ["linear", "linear"], "period": 3}, "`warmup` must have choices that differ"),
-        ({"decay": CosineDecay(1e-3, 9)}, "`decay` must be a function that makes a schedule of a rate. Received: "),
+        ({"decay": CosineDecay(1e-3, 9)}, "`decay` must be a function that turns a rate into a schedule. Received: "),
     ],
 )
 def test_bad_choices_are_refused_before_anything_is_declared(arguments, message):

@@ -115,8 +115,8 @@ def test_warm_up_takes_the_beta_2_of_an_optimizer_of_ones_own():
 @pytest.mark.parametrize(
     ("warmup", "options", "message"),
     [
-        ("untuned_linear", {"beta_2": 0.98}, "must have that of its optimizer, 0.98. Received: UntunedLinear"),
-        (warmups.UntunedLinear(0.98), {}, "must have that of its optimizer, 0.999. Received: UntunedLinear"),
+        ("untuned_linear", {"beta_2": 0.98}, "must have the `beta_2` of its optimizer, 0.98. Received: UntunedLinear"),
+        (warmups.UntunedLinear(0.98), {}, "must have the `beta_2` of its optimizer, 0.999. Received: UntunedLinear"),
         (warmups.Linear(10), {"beta_2": 0.999}, r"Linear\(period=10.0\) takes no `beta_2`. Received: beta_2=0.999"),
         ("untuned_linear", {"period": 10}, "Warmup 'untuned_linear' takes no `period`. Received: period=10"),
         (warmups.Linear(10), {"period": 10}, "Only a warmup given by its name takes arguments"),

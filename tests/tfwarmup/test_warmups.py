@@ -88,7 +88,7 @@ def test_an_untuned_warmup_waits_for_the_beta_2_of_its_optimizer():
     with pytest.raises(ValueError, match="`UntunedLinear` needs the `beta_2` of the .* Received: beta_2=None"):
         waiting(1)
     assert waiting.with_beta_2(0.98) == warmups.UntunedLinear(0.98)
-    with pytest.raises(ValueError, match="must have that of its optimizer, 0.9. Received: UntunedLinear"):
+    with pytest.raises(ValueError, match="must have the `beta_2` of its optimizer, 0.9. Received: UntunedLinear"):
         warmups.UntunedLinear(0.98).with_beta_2(0.9)
 
 

@@ -86,8 +86,11 @@ def test_memory_is_what_exists_at_one_time():
 @pytest.mark.parametrize(
     ("options", "warmup"),
     [
-        ({}, "warmup worth 10 updates"),
-        ({"strategy": "mirrored", "logical_devices": 2, "precision": "mixed_float16"}, "warmup worth 10 updates"),
+        ({}, "warmup that costs 10 full updates"),
+        (
+            {"strategy": "mirrored", "logical_devices": 2, "precision": "mixed_float16"},
+            "warmup that costs 10 full updates",
+        ),
         ({"warmup": "dynamic"}, "dynamic warmup"),
     ],
 )
@@ -98,7 +101,7 @@ def test_a_dry_run_writes_nothing_and_tells_the_plan(tmp_path, options, warmup):
     assert f"length: 20 updates of 40 (batch_size), 4 epochs; {warmup}\n" in text
     for name in ("V100", "A100", "H100"):
         assert f"time on 8 x {name}" in text
-    assert "memory of a replica: weights 712 B, optimizer " in text
+    assert "memory per replica: weights 712 B, optimizer " in text
     assert "time here: " in text
 
 

@@ -83,7 +83,7 @@ def test_evaluation_alone_gives_the_recorded_numbers_and_writes_nothing(trained)
 
 def test_evaluation_alone_has_the_data_and_the_model_of_the_run(trained):
     """Otherwise the numbers would be wrong, and nobody would notice: other pixels have the same shape."""
-    message = r"--evaluate_only must have the flags of the run .* Received: rows=120, not 200"
+    message = r"--evaluate_only must have the data and model flags of the run .* Received: rows=120, not 200"
     with pytest.raises(ConfigError, match=message):
         evaluate(Tiny(), config(trained, evaluate_only=True, rows=120))
     how_to_train = {"learning_rate": 0.5, "epochs": 1, "batch_size": 20, "seed": 3, "decay": "cosine"}

@@ -140,7 +140,7 @@ def test_workers_with_other_flags_are_refused_on_all_and_nothing_is_written(tmp_
     for worker in start_workers(tmp_path / "two", each=(first, second)):
         _, errors = finish(worker, code=2)
         assert "All workers must have the same data and the same flags" in errors
-        assert "Received: others than worker 0 has, on worker 1" in errors
+        assert "Received: others than those of worker 0, on worker 1" in errors
     assert not (tmp_path / "two").exists()
 
 

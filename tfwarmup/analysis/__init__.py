@@ -1,1 +1,1 @@
-"""What looks at training without touching it: probes, samples of parameters and gradients, the paper's simulation."""
+"""Observes training without changing it: probes, samples of parameters and gradients, the paper's simulation."""

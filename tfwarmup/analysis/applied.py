@@ -1,7 +1,7 @@
 """What an optimizer did in its last update: which update it was, at which rate, and how far each parameter moved.
 
-All of it is read from the optimizer's own state, in plain numbers and numpy arrays, so that it is the same on every
-backend and exact whatever ran in between (several steps an execution, skipped steps, accumulated gradients).
+All of it is read from the optimizer's own state, as plain numbers and numpy arrays. It is the same on every backend,
+and exact with several steps per execution, skipped steps and accumulated gradients.
 """
 
 import math
@@ -53,9 +53,9 @@ def applied_rate(optimizer: Any, t: int | None = None) -> Applied:
 
 
 def mismatched_betas(optimizer: Any) -> list[str]:
-    """A line for each untuned warmup in the learning rate that was made for another beta_2 than the optimizer's.
+    """A message for each untuned warmup in the learning rate that was made for a beta_2 other than the optimizer's.
 
-    A schedule does not see its optimizer, so that this is the first place where both are known.
+    A schedule does not see its optimizer, so this is the first place where both are known.
     """
     optimizer = unwrapped(optimizer)
     own = compat.second_moment_beta_2(optimizer)
@@ -73,13 +73,13 @@ def mismatched_betas(optimizer: Any) -> list[str]:
 def update_magnitudes(optimizer: Any, m: Any, v: Any, m_before: Any = None, t: int | None = None) -> np.ndarray:
     """|update| / alpha of the last update, from the moments after it, by the optimizer's own formula.
 
-    The warmup factor is in it; weight decay is not. alpha is the learning rate without the warmup factor.
+    The warmup factor is included, weight decay is not. alpha is the learning rate without the warmup factor.
 
     Args:
         optimizer: Adam, AdamW or Nadam of Keras, or `tfwarmup.Adam` or `tfwarmup.RAdam`; also inside a
             `LossScaleOptimizer`.
         m: First moments, an array.
-        v: Second moments of the same parameters: what `second_moments` lists, the maxima for AMSGrad.
+        v: Second moments of the same parameters, see `second_moments`: the maxima for AMSGrad.
         m_before: The first moments before the update. Nadam needs them, since its update contains the gradient itself.
         t: `updates_made(optimizer)`, if it is known already.
 
@@ -100,20 +100,20 @@ def update_magnitudes(optimizer: Any, m: Any, v: Any, m_before: Any = None, t: i
 
 
 def moments(optimizer: Any) -> tuple[list[Any], list[Any]]:
-    """The first and second moments of a built Adam-like optimizer, one variable for each of the model's."""
+    """The first and second moments of a built Adam-like optimizer, one per variable of the model."""
     optimizer = unwrapped(optimizer)
     return compat.first_moments(optimizer), compat.second_moments(optimizer)
 
 
 def second_moments(optimizer: Any) -> list[Any]:
-    """The second moments that the update divides by: their maxima so far, if the optimizer is AMSGrad."""
+    """The second moments that the update divides by: with AMSGrad, their maxima so far."""
     optimizer = unwrapped(optimizer)
     is_amsgrad = getattr(optimizer, "amsgrad", False)
     return compat.largest_second_moments(optimizer) if is_amsgrad else compat.second_moments(optimizer)
 
 
 def check_moments(optimizer: Any) -> None:
-    """Refuses an optimizer that has not both of Adam's moments."""
+    """Refuses an optimizer without both of Adam's moments."""
     optimizer = unwrapped(optimizer)
     if not isinstance(optimizer, _WITH_MOMENTS):
         raise ValueError(
@@ -131,10 +131,10 @@ class Moments(NamedTuple):
 
 
 class SampledMoments:
-    """The moments of a sample of parameters, read from the optimizer once an update, whoever asks for them.
+    """The moments of a sample of parameters, read from the optimizer once per update and shared by probes.
 
     Args:
-        sample, seed: As `ParameterSample` has them.
+        sample, seed: The `count` and the `seed` of the `ParameterSample`.
     """
 
     def __init__(self, sample: int | None = None, seed: int = 0) -> None:
@@ -150,7 +150,7 @@ class SampledMoments:
 
     def read(self, optimizer: Any, t: int) -> Moments:
         """The moments after update t, the last one made."""
-        if self._optimizer is None:  # not before the first update: only then has every optimizer its variables
+        if self._optimizer is None:  # after the first update, when every optimizer has its variables
             self._optimizer = unwrapped(optimizer)
             self._read = self._parameters.reader(*self._variables())
         if t != self._t:
@@ -165,14 +165,14 @@ class SampledMoments:
         return [[variables[place] for place in places] for variables in lists]
 
 
-# Of the optimizer, t, m, v and the m before the update: the update without its learning rate.
+# A function of the optimizer, t, m, v and the m before the update: the update without its learning rate.
 Formula = Callable[[Any, int, Any, Any, Any], Any]
 
 
 def update_formula(optimizer: Any) -> Formula:
-    """The formula of the optimizer's update without its learning rate; an error if it is not a known one."""
+    """The formula of the optimizer's update without its learning rate; an error if it is not known."""
     optimizer = unwrapped(optimizer)
-    # A subclass with an `update_step` of its own is another optimizer, whatever it inherits from.
+    # A subclass with its own `update_step` is a different optimizer, whatever it inherits from.
     owner = next((cls for cls in type(optimizer).__mro__ if "update_step" in vars(cls)), None)
     if owner not in _FORMULAS:
         raise ValueError(
@@ -188,12 +188,12 @@ def update_formula(optimizer: Any) -> Formula:
 
 
 def needs_gradient(optimizer: Any) -> bool:
-    """Whether the update contains the gradient itself, so that it needs the moments before it as well."""
+    """Whether the update contains the gradient itself, so that the moments before it are needed as well."""
     return update_formula(optimizer) is _nadam_update
 
 
 def _paper_adam_update(optimizer: Any, t: int, m: Any, v: Any, _: Any) -> Any:
-    """`tfwarmup.Adam` and `tfwarmup.RAdam`: the formula that they have from the same place."""
+    """`tfwarmup.Adam` and `tfwarmup.RAdam`: the formula that they use themselves."""
     numbers = optimizer.update_numbers(1.0, t, _warmup_start(optimizer), optimizer.applied_factor)
     return m * float(numbers.rate) / (np.sqrt(v) + float(numbers.epsilon))
 
@@ -233,7 +233,7 @@ _WITH_MOMENTS = (*compat.built_in_optimizers("Adam", "Nadam", "Lamb"), Adam)
 def _keras_power(optimizer: Any, beta: float, t: int) -> Any:
     """beta^t rounded as Keras does it, in the variables' precision: in float32 1 - 0.999 is off by 1e-5."""
     dtype = next(m.dtype for m in compat.first_moments(optimizer) if m is not None)
-    # By the backend itself: numpy's power of float32 is another one in the last bit on some processors.
+    # Computed by the backend: numpy's float32 power differs in the last bit on some processors.
     power = ops.power(ops.cast(beta, dtype), ops.cast(t, dtype))
     wide = "float64" if dtype == "float64" else "float32"
     return np.dtype(wide).type(ops.convert_to_numpy(ops.cast(power, wide)))
@@ -246,14 +246,14 @@ def _rate(optimizer: Any, t: int) -> float:
 
 
 def _scheduled_factor(optimizer: Any, t: int) -> float:
-    """The warmup factor of update t that came with the learning rate."""
+    """The warmup factor of update t from schedules in the learning rate."""
     step = compat.last_step(optimizer, t)
     schedules = warmup_schedules(compat.learning_rate_of(optimizer))
     return math.prod(float(schedule.warmup_factor(step)) for schedule in schedules)
 
 
 def _own_factor(optimizer: Any, t: int) -> float:
-    """The warmup factor of update t that the optimizer itself multiplied by; 0 for a momentum step."""
+    """The warmup factor of update t that the optimizer itself applied; 0 for a momentum step."""
     if not isinstance(optimizer, Adam):
         return 1.0
     if optimizer.applied_factor is not None:
@@ -266,7 +266,7 @@ def _is_momentum(optimizer: Any, t: int) -> bool:
 
 
 def _warmup_start(optimizer: Adam) -> int:
-    # An update before the warmup began again belonged to another one, which nobody remembers.
+    # Updates before a restart belong to an earlier warmup, whose start is not stored.
     return int(ops.convert_to_numpy(optimizer.warmup_start))
 
 

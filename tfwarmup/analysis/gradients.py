@@ -1,7 +1,7 @@
-"""Gradients of fresh batches at the current weights, while nothing of the model changes.
+"""Gradients of fresh batches at the current weights, without changing the model.
 
 A pass runs in a `keras.StatelessScope`: what layers, losses and metrics assign to their variables (statistics of batch
-normalisation, states of seed generators) is thrown away with the scope.
+normalisation, states of seed generators) is discarded with the scope.
 """
 
 import contextlib
@@ -21,7 +21,7 @@ Batch = tuple[Any, Any, Any]
 
 
 def fresh_batches(batches: Any, batch_size: int | None, seed: int) -> Iterator[Batch]:
-    """An endless stream of (x, y, sample_weight), the source started again whenever it ends."""
+    """An endless stream of (x, y, sample_weight); the source is restarted whenever it ends."""
     for batch in _endless(batches, batch_size, seed):
         if not isinstance(batch, (tuple, list)) or not 1 <= len(batch) <= 3:
             raise ValueError(
@@ -60,10 +60,10 @@ def _check_arrays(arrays: Any, batch_size: int) -> None:
 
 
 def sampled_gradients(model: Any, sample: ParameterSample, seed: int) -> Callable[[Batch], np.ndarray]:
-    """A function of a batch: the gradient of the model's loss at the sampled parameters, as training would have it.
+    """Returns a function of a batch: the gradient of the training loss at the sampled parameters.
 
     The loss is scaled as the optimizer scales it, against underflow in float16, and the gradient is left scaled.
-    Dropout draws other masks for each batch, and others than training will.
+    Dropout draws new masks for each batch, different from those of training.
     """
     seed_states = [v for v in model.variables if v.name == "seed_generator_state"]
     generator = np.random.default_rng(seed)
@@ -79,7 +79,7 @@ def sampled_gradients(model: Any, sample: ParameterSample, seed: int) -> Callabl
 
 @contextlib.contextmanager
 def _own_noise(seed: int) -> Iterator[None]:
-    """Keeps torch's global generator as it is: Keras' dropout draws from it unless it was given a seed."""
+    """Leaves torch's global generator unchanged: Keras' dropout draws from it unless it has a seed."""
     if keras.backend.backend() != "torch":
         yield
         return
@@ -91,7 +91,7 @@ def _own_noise(seed: int) -> Iterator[None]:
 
 
 def _loss(model: Any, state: Iterable[tuple[Any, Any]], x: Any, y: Any, weight: Any) -> Any:
-    """The loss of a training step, the variables in `state` replaced by the values beside them."""
+    """The loss of a training step, with the variables in `state` replaced by their values there."""
     with keras.StatelessScope(state, collect_losses=True):
         loss = compat.training_loss(model, x, y, compat.training_output(model, x), weight)
         return model.optimizer.scale_loss(loss)
@@ -113,7 +113,7 @@ def _tensorflow_gradients(model: Any, sample: ParameterSample, seed_states: list
         return sample.take([dense(gradient, value) for gradient, value in zip(gradients, sampled, strict=True)])
 
     def gradients(x: Any, y: Any, weight: Any, seeds: Any) -> Any:
-        # Every replica takes the whole batch: layers that talk to the other replicas find them there.
+        # Every replica computes the whole batch, since layers may synchronise over all replicas.
         strategy = model.distribute_strategy
         return strategy.experimental_local_results(strategy.run(in_replica, args=(x, y, weight, seeds)))[0]
 
@@ -123,7 +123,7 @@ def _tensorflow_gradients(model: Any, sample: ParameterSample, seed_states: list
 def _jax_gradients(model: Any, sample: ParameterSample, seed_states: list[Any]) -> Callable[..., Any]:
     import jax
 
-    # All that the pass may read is an argument: what the compiled function would keep, training gives away.
+    # Everything that the pass reads is an argument: training donates the buffers that would otherwise be captured.
     others = [*model.non_trainable_variables, *model.metrics_variables, *model.optimizer.variables]
 
     def loss(values: Any, other_values: Any, x: Any, y: Any, weight: Any, seeds: Any) -> Any:
@@ -183,7 +183,7 @@ def _random_rows(arrays: Any, batch_size: int, seed: int) -> Iterator[Any]:
 
 
 def _in_random_order(dataset: Any, generator: np.random.Generator) -> Iterator[Any]:
-    """One pass over a `PyDataset` that calls none of its hooks: it may be the one that is trained on."""
+    """One pass over a `PyDataset` without calling its hooks: it may be the one that is trained on."""
     count = dataset.num_batches
     for index in itertools.count() if count is None else generator.permutation(count):
         yield dataset[int(index)]

@@ -124,7 +124,7 @@ class Probe(keras.callbacks.Callback):
 
     def on_train_batch_end(self, batch: int, logs: dict[str, Any] | None = None) -> None:
         self._check_thread()
-        # Looking at the state costs time, on JAX above all: not before an update can be due.
+        # Reading the state takes time, especially on JAX: skip it until an update can be due.
         self._updates_at_most += self._steps
         if self._updates_at_most < self._due:
             return

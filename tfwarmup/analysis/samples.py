@@ -1,4 +1,4 @@
-"""A random sample of a model's parameters, and the statistics that the paper's figures show of one."""
+"""A random sample of a model's parameters, and the statistics of it in the paper's figures."""
 
 from collections.abc import Callable, Sequence
 from typing import Any
@@ -23,7 +23,7 @@ def quantiles(values: Any) -> dict[str, float]:
     values = values[~np.isnan(values)]
     if not values.size:
         return dict.fromkeys(QUANTILES, np.nan)
-    with np.errstate(invalid="ignore"):  # between two infinities
+    with np.errstate(invalid="ignore"):  # interpolation between two infinities
         return dict(zip(QUANTILES, np.quantile(values, list(QUANTILES.values())).tolist(), strict=True))
 
 
@@ -55,18 +55,18 @@ def coefficient_of_variation(gradients: Any) -> np.ndarray:
 
 
 class ParameterSample:
-    """The same random parameters of each weight matrix, at every look.
+    """A fixed random sample of the parameters of each weight matrix.
 
-    A weight matrix is a variable with two dimensions or more; a model without any is sampled from its vectors.
+    A weight matrix is a variable with two dimensions or more; in a model without any, vectors are sampled.
 
     Args:
         variables: The model's trainable variables.
-        count: How many parameters of each matrix, without replacement. `None` is 500, or all of a smaller matrix.
-        seed: Of the choice.
+        count: The number of parameters per matrix, without replacement. `None`: 500, or all of a smaller matrix.
+        seed: The seed of the choice.
 
     Attributes:
         variables: The matrices.
-        indices: For each matrix, the sampled positions in it when it is flattened, ascending.
+        indices: For each matrix, the sampled positions in the flattened matrix, in ascending order.
 
     >>> sample = ParameterSample([keras.Variable(np.eye(3)), keras.Variable([1.0, 2.0])], count=4)
     >>> [len(index) for index in sample.indices], len(sample)
@@ -90,12 +90,12 @@ class ParameterSample:
         return sum(map(len, self.indices))
 
     def gather(self, tensors: Sequence[Any]) -> np.ndarray:
-        """The sampled entries of tensors, variables or arrays shaped like the matrices, one after the other."""
+        """The sampled entries of tensors, variables or arrays shaped like the matrices, concatenated."""
         values: np.ndarray = ops.convert_to_numpy(self.take(tensors))
         return values
 
     def take(self, tensors: Sequence[Any]) -> Any:
-        """As `gather`, as a tensor: for use inside a compiled function."""
+        """Like `gather`, but returns a tensor, for use inside a compiled function."""
         self._check_shapes(tensors)
         entries = [
             ops.cast(ops.take(ops.reshape(tensor, (-1,)), index), self._dtype)
@@ -104,9 +104,9 @@ class ParameterSample:
         return ops.concatenate(entries)
 
     def reader(self, *lists: Sequence[Any]) -> Callable[[], np.ndarray]:
-        """A function that reads the sampled entries of lists of variables, now: an array [lists, parameters].
+        """Returns a function that reads the sampled entries of lists of variables: an array [lists, parameters].
 
-        It is compiled where the backend compiles, one call and one transfer for all matrices.
+        It is compiled if the backend compiles, with one call and one transfer for all matrices.
         """
         for variables in lists:
             self._check_shapes(variables)

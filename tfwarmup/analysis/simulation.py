@@ -1,4 +1,4 @@
-"""Adam at a local minimum: how large its updates are when the gradient is nothing but noise.
+"""Simulates Adam at a local minimum: the size of its updates when the gradient is pure noise.
 
 The paper's argument for warmup: even there, where nothing is left to learn, Adam's first updates are six times as large
 as its later ones.
@@ -18,9 +18,9 @@ from tfwarmup import checks, formula, warmups
 
 QUANTILES = {"q05": 0.05, "q25": 0.25, "median": 0.5, "q75": 0.75, "q95": 0.95}
 
-# Parameters in a stream of random numbers of their own: the result does not depend on how many threads share the work.
+# Parameters per random stream. Each stream has its own generator, so the result does not depend on the threads.
 _STREAM = 8192
-# Iterations whose magnitudes are in memory at a time.
+# Iterations whose magnitudes are in memory at the same time.
 _BLOCK = 64
 
 
@@ -49,12 +49,12 @@ def simulate_updates(
     period: float | None = None,
     seed: int = 0,
 ) -> Magnitudes:
-    """Runs Adam on independent normal gradients of mean zero and returns how large its updates are.
+    """Runs Adam on independent normal gradients of mean zero and returns the size of its updates.
 
     Args:
         parameters: The number of parameters, each with its own gradients.
-        iterations: How many updates.
-        variance: Of the gradients. With epsilon = 0, Adam's updates do not depend on it (momentum steps do).
+        iterations: The number of updates.
+        variance: The variance of the gradients. With epsilon = 0, it affects only momentum steps.
         beta_1: The discount of the first moment, in [0, 1).
         beta_2: The discount of the second moment, in (0, 1).
         epsilon: The paper's epsilon, added after the bias correction.
@@ -94,9 +94,9 @@ def simulate_updates(
 
 @dataclasses.dataclass(frozen=True)
 class _Updates:
-    """The numbers of every update, in the units of one standard deviation of the gradient.
+    """The numbers of every update, with gradients in units of their standard deviation.
 
-    In these, only epsilon and momentum know of the deviation.
+    In these units, only epsilon and momentum steps depend on the deviation.
     """
 
     beta_1: float
@@ -123,14 +123,14 @@ class _Updates:
 
 
 class _Stream:
-    """Some of the parameters: their gradients and their moments."""
+    """A part of the parameters, with their gradients and moments."""
 
     def __init__(self, size: int, generator: np.random.Generator, updates: _Updates) -> None:
         self.generator, self.updates = generator, updates
         self.m, self.v, self.change = (np.zeros(size, np.float32) for _ in range(3))
 
     def advance(self, first: int, out: np.ndarray) -> None:
-        """Takes the updates first + 1, first + 2, ...; a row of `out` gets the magnitudes of one."""
+        """Makes updates first + 1, first + 2, ..., and writes the magnitudes of each to a row of `out`."""
         gradients = self.generator.standard_normal(out.shape, np.float32)
         for row, gradient in enumerate(gradients):
             self._average(self.m, gradient, self.updates.beta_1)
@@ -151,7 +151,7 @@ def _stream_sizes(parameters: int) -> list[int]:
 def _blocks(
     streams: list[_Stream], parameters: int, iterations: int, pool: ThreadPoolExecutor
 ) -> Iterator[tuple[int, np.ndarray]]:
-    """The magnitudes of a few iterations at a time: numpy works outside Python's lock, so threads share the streams."""
+    """Yields the magnitudes of a few iterations at a time. The streams run in threads: numpy releases Python's lock."""
     edges = np.cumsum([0, *(len(stream.m) for stream in streams)])
     for first in range(0, iterations, _BLOCK):
         block = np.empty((min(_BLOCK, iterations - first), parameters), np.float32)
@@ -162,7 +162,7 @@ def _blocks(
 
 def _statistics(block: np.ndarray, pool: ThreadPoolExecutor) -> np.ndarray:
     """Quantiles (interpolated, as `np.quantile` does) and root mean square of every row; sorts the block in place."""
-    list(pool.map(np.ndarray.sort, block))  # sorting has vector instructions, and beats selecting ten positions
+    list(pool.map(np.ndarray.sort, block))  # vectorized, and faster than selecting ten positions
     positions = np.array(list(QUANTILES.values())) * (block.shape[1] - 1)
     below = np.floor(positions).astype(int)
     above = np.minimum(below + 1, block.shape[1] - 1)

@@ -18,34 +18,34 @@ _VALUES = ("update_rms", "warmup_factor", "gradient_rms", "batch_loss")
 
 
 class WarmupCheck(UpdateProbe):
-    """Measures the updates of a run and says what its warmup did, in three lines at the end of `fit`.
+    """Measures the updates of a run and prints what its warmup did, in three lines at the end of `fit`.
 
     For Adam, AdamW and Nadam of Keras, `tfwarmup.Adam` and `tfwarmup.RAdam`, with any warmup or none, on any backend.
-    It shows numbers and no verdict: how long a warmup has to be is not settled by them.
+    It reports numbers, not a verdict: they do not decide how long a warmup has to be.
 
         check = tfwarmup.WarmupCheck()
         model.fit(x, y, callbacks=[check])
         check.report.settled, check.report.suggestions
         check.figure().savefig("warmup.png")  # needs matplotlib
 
-    Per measured update t, `logs` and `history` have
+    For each measured update t, `logs` and `history` contain
 
     - `update_rms`: the root mean square of update / (omega_t alpha), which is 1 at the first update and
       sqrt((1 - beta_1) / (1 + beta_1)), that is 0.229, for gradients that are noise;
     - `warmup_factor`: omega_t;
-    - `gradient_rms`: that of the gradients, clipped and averaged as the optimizer saw them; NaN unless the update
-      before was measured too;
+    - `gradient_rms`: the root mean square of the gradients, clipped and averaged as the optimizer sees them; NaN unless
+      the previous update was measured too;
     - `batch_loss`: the loss of the last batch, recovered from the mean that Keras logs.
 
     Args:
-        every: Measure every so many updates, or "log". Spikes are only seen where every update is measured.
-        sample: How many parameters of each weight matrix. `None` is 500, or all of a smaller matrix.
-        seed: Of the choice of parameters.
+        every: See `Probe`. Spikes are only found if every update is measured.
+        sample: How many parameters of each weight matrix to measure. By default 500, or all of a smaller matrix.
+        seed: Seed of the choice of parameters.
         verbose: Whether to print the three lines when `fit` ends.
 
     Attributes:
-        report: A `WarmupReport` of what has been measured so far, also during `fit`.
-        history: A dictionary of lists, as every probe has it.
+        report: A `WarmupReport` on the measurements so far, also during `fit`.
+        history: A dictionary of lists, see `Probe`.
     """
 
     def __init__(self, *, every: int | str = 1, sample: int | None = None, seed: int = 0, verbose: bool = True) -> None:
@@ -74,7 +74,7 @@ class WarmupCheck(UpdateProbe):
         optimizer = unwrapped(self.model.optimizer)
         self._moments_before: tuple[int, Any] = (-1, None)
         self._batch_loss = math.nan
-        self._warmup = _described(optimizer)
+        self._warmup = _warmups_text(optimizer)
         beta_2 = compat.second_moment_beta_2(optimizer) or getattr(optimizer, "beta_2", None)
         self._rule_period = None if beta_2 is None else factors.untuned_linear_period(beta_2)
         self._begin_mean()
@@ -98,13 +98,13 @@ class WarmupCheck(UpdateProbe):
         factor = applied_rate(model.optimizer, t).warmup_factor
         m, _, divisors = self.moments.read(model.optimizer, t)
         magnitudes = update_magnitudes(model.optimizer, m, divisors, self._m_before, t)
-        # A momentum step of RAdam, with a factor of 0, is no step of Adam.
+        # A momentum step of RAdam, with a factor of 0, is not a step of Adam.
         size = _rms(magnitudes) / factor if factor > 0 else math.nan
         gradient = self._gradient_rms(model.optimizer, t, m)
         return dict(zip(_VALUES, (size, factor, gradient, self._batch_loss), strict=True))
 
     def _gradient_rms(self, optimizer: Any, t: int, m: np.ndarray) -> float:
-        """That of the gradient which led from the first moments of the update before to these."""
+        """The RMS of the gradient that led from the first moments of the previous update to `m`."""
         beta_1 = unwrapped(optimizer).beta_1
         before_t, before = self._moments_before
         self._moments_before = (t, m)
@@ -121,7 +121,7 @@ class WarmupCheck(UpdateProbe):
         self._mean, self._count = 0.0, 0
 
 
-def _described(optimizer: Any) -> str:
+def _warmups_text(optimizer: Any) -> str:
     """The warmups of an optimizer, its own and those in its learning rate."""
     own = [optimizer.warmup] if hasattr(optimizer, "warmup") else []
     rules = [*own, *(schedule.warmup for schedule in warmup_schedules(compat.learning_rate_of(optimizer)))]

@@ -1,4 +1,4 @@
-"""What the measurements of a run say about its warmup: plain numbers, and three lines of text."""
+"""A report on the warmup of a run: plain numbers, and three lines of text."""
 
 import dataclasses
 from collections.abc import Mapping
@@ -7,7 +7,7 @@ import numpy as np
 
 # "Settled" is within a fifth of the later level, as in the paper's figure and in docs/analyses.md.
 TOLERANCE = 0.2
-# A spike is compared with so many measurements before it.
+# The number of measurements that a spike is compared with.
 WINDOW = 20
 LOSS_SPIKE, GRADIENT_SPIKE = 1.5, 3.0
 
@@ -17,18 +17,18 @@ class WarmupReport:
     """Numbers about the warmup of a run.
 
     Attributes:
-        warmup: The warmup, in words.
-        updates: How many updates the run has had.
-        factor_sum: The sum of 1 - omega_t over them: how many full updates the warmup cost.
+        warmup: A description of the warmup.
+        updates: The number of updates of the run.
+        factor_sum: The sum of 1 - omega_t over the updates: the number of full updates that the warmup cost.
         share: That sum as a share of the updates.
-        full_from: The first measured update with omega_t >= 0.99 from which on it stayed so; `None` if there is none.
+        full_from: The first measured update from which on omega_t stays >= 0.99; `None` if there is none.
         later_rms: The mean of `update_rms` over the second half of the updates: its final level.
         largest_rms: The largest size of an update, warmup factor included, as a multiple of the final level.
         settled: The first measured update whose `update_rms` is within 20 % of the final level, or below it.
-        loss_spikes: Updates whose loss is more than 1.5 times the median of the 20 measured before it.
+        loss_spikes: Updates whose loss is more than 1.5 times the median of the 20 measurements before it.
         gradient_spikes: Updates whose gradients have an RMS of more than 3 times the median of the 20 before.
-        suggestions: Periods of a linear warmup to try next, by where they come from: "rule" is 2 / (1 - beta_2),
-            "settled" the measured settling, "dynamic" where a dynamic warmup ended.
+        suggestions: Periods of a linear warmup to try next, by source: "rule" is 2 / (1 - beta_2), "settled" is where
+            the updates settled, "dynamic" is where a dynamic warmup ended.
     """
 
     warmup: str
@@ -47,7 +47,7 @@ class WarmupReport:
     def of(
         cls, history: Mapping[str, np.ndarray], warmup: str, rule_period: float | None, dynamic_end: int | None
     ) -> "WarmupReport":
-        """The report of measurements at updates `t`: `update_rms`, `warmup_factor`, `gradient_rms`, `batch_loss`."""
+        """The report on measurements at updates `t`: `update_rms`, `warmup_factor`, `gradient_rms`, `batch_loss`."""
         t, size, factor = history["t"], history["update_rms"], history["warmup_factor"]
         last, beginning = int(t[-1]), int(t[0]) - 1
         weights = np.diff(t, prepend=beginning)  # the updates that a measurement stands for
@@ -93,7 +93,7 @@ _SOURCES = {
 
 
 def _spikes(t: np.ndarray, values: np.ndarray, times: float) -> tuple[int, ...]:
-    """The updates whose value is so many times the median of those measured before it, or not finite."""
+    """The updates whose value exceeds `times` the median of the measurements before it, or is not finite."""
     found = []
     for place in range(WINDOW, len(t)):
         before = values[place - WINDOW : place]

@@ -1,4 +1,4 @@
-"""Adam as the paper writes it, and RAdam as the paper reads it."""
+"""Adam as defined in the paper, and RAdam as Adam with a fixed warmup."""
 
 from tfwarmup.optimizers.adam import Adam
 from tfwarmup.optimizers.radam import RAdam

@@ -1,4 +1,4 @@
-"""Adam as the paper writes it, with a warmup inside."""
+"""Adam as defined in the paper, with a warmup inside the update."""
 
 import contextlib
 from collections.abc import Iterator, Sequence
@@ -20,11 +20,11 @@ from tfwarmup.warmups.dynamic import Reached
 
 
 class _Numbers(NamedTuple):
-    """What an update needs that is the same for every variable."""
+    """The numbers of an update that are the same for every variable."""
 
     scalars: Scalars
     betas: Betas
-    unbiased: Any  # 1 - beta_2^t, for those that clip
+    unbiased: Any  # 1 - beta_2^t, for `clip_update_rms`
 
 
 @keras.saving.register_keras_serializable("tfwarmup")
@@ -38,9 +38,9 @@ class Adam(Optimizer):
     `epsilon` is added after the bias correction (Keras' Adam adds it before: "epsilon hat"). Weight decay is decoupled:
     theta also loses `omega_t * alpha * weight_decay * theta`.
 
-    Because omega_t multiplies inside, `learning_rate` stays a variable: `ReduceLROnPlateau` and `LearningRateScheduler`
-    work together with the warmup. It counts updates, whatever `gradient_accumulation_steps` is. Under `tf.distribute`
-    the gradients of the replicas are summed before they are clipped.
+    Because omega_t is applied inside the update, `learning_rate` stays a variable: `ReduceLROnPlateau` and
+    `LearningRateScheduler` work together with the warmup. The warmup counts updates, whatever
+    `gradient_accumulation_steps` is. Under `tf.distribute`, gradients are summed over replicas before they are clipped.
 
     Args:
         learning_rate: A number, or a `LearningRateSchedule`.
@@ -55,7 +55,7 @@ class Adam(Optimizer):
         gradient_init: Whether v_0 is g_1^2 instead of 0, with the bias correction kept (GI-Adam). The first update is
             then sqrt(1 - beta_2) alpha for every parameter, and the effect is about that of warmup "root".
         clip_update_rms: Whether the rate of each variable is divided by max(1, RMS(g_t / sqrt(v_t / (1 - beta_2^t)))),
-            its weight decay included (StableAdamW): gradients that are larger than usual are held back.
+            its weight decay included (StableAdamW). This damps gradients that are larger than usual.
         name: The optimizer's name.
         **kwargs: Arguments of every Keras optimizer: `weight_decay` (also a schedule), `clipnorm`, `clipvalue`,
             `global_clipnorm`, `use_ema`, `ema_momentum`, `ema_overwrite_frequency`, `loss_scale_factor`,
@@ -96,8 +96,8 @@ class Adam(Optimizer):
         self.epsilon = checks.not_negative("epsilon", epsilon)
         self.warmup: Warmup = rule
         self.decay_after_warmup = decay_waits
-        # How many updates had been made when the warmup began. A variable, so that a train function which was compiled
-        # before a restart sees it, and so that it is saved.
+        # The number of updates made before the warmup began. A variable, so that it is saved, and so that a train
+        # function that was compiled before a restart sees it.
         self.warmup_start = self.add_variable(shape=(), initializer="zeros", dtype="int", name="warmup_start")
         self._betas = betas = rounded_betas(self.beta_1, beta_2)
         self.gradient_init = checked_gradient_init(gradient_init, beta_2, betas)
@@ -106,7 +106,7 @@ class Adam(Optimizer):
         self._watch: UpdateWatch | None = None
 
     def build(self, variables: Sequence[Any]) -> None:
-        """Makes the two moments of every variable, in float32 for variables of half precision."""
+        """Creates the two moments of every variable, in float32 for half-precision variables."""
         if self.built:
             return
         let_replicas_agree()
@@ -124,7 +124,7 @@ class Adam(Optimizer):
 
     @property
     def learning_rate(self) -> Any:
-        """alpha of the update that comes next, without the warmup factor."""
+        """alpha of the next update, without the warmup factor."""
         if not self.decay_after_warmup:
             return super().learning_rate
         return self._decayed(self._update_of_warmup)
@@ -135,26 +135,26 @@ class Adam(Optimizer):
 
     @property
     def warmup_factor(self) -> Any:
-        """omega_t of the update that comes next."""
+        """omega_t of the next update."""
         if not isinstance(self.warmup, warmups.Dynamic):
             return self.warmup(self._update_of_warmup)
         return self.warmup.first_factor if self._watch is None else self._watch.factor
 
     @property
     def warmup_done_at(self) -> int | None:
-        """The first update that a dynamic warmup left at the full rate; `None` before that, and for other warmups."""
+        """The first update at the full rate after a dynamic warmup; `None` before that, and for other warmups."""
         return None if self._watch is None else self._watch.done_at_number()
 
     @property
     def applied_factor(self) -> float | None:
-        """omega_t of the last update of a dynamic warmup, which no formula of t tells; `None` for other warmups."""
+        """omega_t of the last update of a dynamic warmup, which is not a function of t; `None` for other warmups."""
         return None if self._watch is None else float(ops.convert_to_numpy(self._watch.applied_factor))
 
     def restart_warmup(self, warmup: Warmup | None = None) -> None:
-        """Starts the warmup again at the next update; the moments stay as they are.
+        """Restarts the warmup at the next update. The moments are kept.
 
-        A train function that was compiled before sees it, since what changes is a variable. Another `warmup` than the
-        one the optimizer has needs `tfwarmup.restart_warmup(model, warmup)`, which compiles again.
+        A train function that is already compiled sees the restart, because only a variable changes. To change to
+        another `warmup`, use `tfwarmup.restart_warmup(model, warmup)`, which compiles again.
         """
         if warmup is not None:
             check_new_warmup(self.warmup, warmup)
@@ -166,11 +166,11 @@ class Adam(Optimizer):
         self.warmup_start.assign(compat.next_update(self) - 1)
 
     def apply(self, grads: Sequence[Any], trainable_variables: Sequence[Any] | None = None) -> None:
-        # Adam moves every row at every update, also those a sparse gradient does not name; and the norm that clipping
-        # needs is that of the summed rows, over all replicas.
+        # Adam updates every row at every update, including rows that a sparse gradient lacks; and clipping needs the
+        # norm of the summed rows, over all replicas.
         variables = compat.variables_of(self) if trainable_variables is None else list(trainable_variables)
         full = [dense(gradient, variable) for gradient, variable in zip(grads, variables, strict=False)]
-        # Too many or too few gradients are Keras' to refuse.
+        # Keras raises the error for too many or too few gradients.
         super().apply(summed_over_replicas([*full, *grads[len(full) :]]), trainable_variables)
 
     def update_step(self, gradient: Any, variable: Any, learning_rate: Any) -> None:
@@ -210,7 +210,7 @@ class Adam(Optimizer):
         return f"{type(self).__name__}({shown}, epsilon={self.epsilon}, warmup={self.warmup!r})"
 
     def scalars(self, learning_rate: Any, t: Any, warmup_start: Any = 0, factor: Any = None) -> Scalars:
-        """What update t needs besides variables, moments and gradients: floats, or float32 tensors if t is one."""
+        """The scalars of update t: floats, or float32 tensors if t is a tensor."""
         numbers = self.update_numbers(learning_rate, t, warmup_start, factor)
         scalars = Scalars(numbers.rate, numbers.epsilon, self._decay(learning_rate, numbers.warmed))
         if isinstance(t, float):
@@ -233,7 +233,7 @@ class Adam(Optimizer):
 
     @property
     def _update_of_warmup(self) -> Any:
-        """The next update, counted from the warmup's own beginning."""
+        """The next update, counted from the start of the warmup."""
         return compat.next_update(self) - ops.convert_to_tensor(self.warmup_start)
 
     def _next_scalars(self, learning_rate: Any) -> Scalars:
@@ -252,13 +252,13 @@ class Adam(Optimizer):
         t = ops.cast(t, "float32") if on_host is None else on_host(t)[0]
         betas = self._betas
         if self.gradient_init:
-            # At the first update v_1 = g_1^2, whatever beta_2: as if there were no memory.
+            # At the first update v_1 = g_1^2, as with beta_2 = 0.
             remembers = t > 1 if on_host is not None else ops.cast(t > 1, "float32")
             betas = betas._replace(second=betas.second * remembers)
         return _Numbers(scalars, betas, formula.one_minus_power(self._betas.second, t))
 
     def _decay(self, alpha: Any, warmed: Any) -> Any:
-        """What weight decay takes of a variable: warmed up, as it is when the warmup comes as a schedule."""
+        """The fraction of a variable that weight decay removes; it is warmed up, as with a warmup schedule."""
         return None if self.weight_decay is None else warmed * self._weight_decay_now()
 
     def _weight_decay_now(self) -> Any:
@@ -277,7 +277,7 @@ class Adam(Optimizer):
 
     def _update_all(self, grads: Any, variables: Any, numbers: _Numbers) -> None:
         if step_together is None or self.clip_update_rms:
-            # The numbers of an update are the same for every variable: computed once, they travel as the learning rate.
+            # The numbers are the same for every variable: they are computed once and passed on as the learning rate.
             super().update_variables(grads, variables, numbers)
             return
         places = [compat.variable_index(self, variable) for variable in variables]

@@ -1,4 +1,4 @@
-"""Rules for the arguments of the optimizers."""
+"""Checks the arguments of the optimizers."""
 
 from typing import Any
 
@@ -11,7 +11,7 @@ from tfwarmup.warmups import Warmup
 
 
 def checked_options(options: dict[str, Any]) -> dict[str, Any]:
-    """What every Keras optimizer takes, where Keras itself would take anything."""
+    """Checks the arguments of every Keras optimizer, which Keras itself does not check."""
     decay = options.get("weight_decay")
     if decay is not None and not isinstance(decay, LearningRateSchedule):
         options = {**options, "weight_decay": checks.not_negative("weight_decay", decay)}
@@ -24,7 +24,7 @@ def checked_options(options: dict[str, Any]) -> dict[str, Any]:
 
 
 def check_schedules(rate: Any, warmup: Warmup, beta_2: float) -> None:
-    """Refuses a second warmup, and a schedule that follows from another beta_2 than this optimizer's."""
+    """Refuses a second warmup, and a schedule for a beta_2 other than this optimizer's."""
     if not isinstance(warmup, warmups.NoWarmup):
         refuse_second_warmup(rate)
     for schedule in warmup_schedules(rate):
@@ -32,7 +32,7 @@ def check_schedules(rate: Any, warmup: Warmup, beta_2: float) -> None:
 
 
 def checked_gradient_init(gradient_init: Any, beta_2: float, betas: Betas) -> bool:
-    """v_0 = g_1^2 makes a tensor of beta_2, and float32 must hold it."""
+    """Refuses a beta_2 that is too close to 1 for float32: with v_0 = g_1^2 it is a float32 tensor."""
     if checks.flag("gradient_init", gradient_init) and not betas.fused:
         raise ValueError(
             "`gradient_init` needs a `beta_2` that float32 holds to 2e-4 of 1 - beta_2, such as 0.9999. Received: "
@@ -42,7 +42,7 @@ def checked_gradient_init(gradient_init: Any, beta_2: float, betas: Betas) -> bo
 
 
 def check_new_warmup(old: Warmup, new: Warmup) -> None:
-    """Refuses a restart that would need other variables: those of a dynamic warmup are made with the optimizer."""
+    """Refuses a change to or from a dynamic warmup, whose variables are created with the optimizer."""
     if isinstance(old, warmups.Dynamic) != isinstance(new, warmups.Dynamic):
         raise ValueError(
             "A dynamic warmup must be given when the optimizer is made, `tfwarmup.Adam(rate, warmup='dynamic')`, and "

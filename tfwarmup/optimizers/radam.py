@@ -1,4 +1,4 @@
-"""RAdam as the paper reads it: momentum steps, then Adam with a fixed warmup."""
+"""RAdam as the paper describes it: momentum steps, then Adam with a fixed warmup."""
 
 from typing import Any
 
@@ -11,10 +11,10 @@ from tfwarmup.optimizers.adam import Adam
 
 @keras.saving.register_keras_serializable("tfwarmup")
 class RAdam(Adam):
-    """RAdam, decomposed: `Adam` with RAdam's omega_t as its warmup, and other first steps.
+    """RAdam as `Adam` with RAdam's omega_t as its warmup, and its own first steps.
 
     While rho_t <= rho_threshold, which at the paper's 4 means t <= 4, `first_steps` decides what happens: "momentum" is
-    RAdam itself (theta_t = theta_{t-1} - alpha m_t / (1 - beta_1^t)), the others are the paper's ablation: "nothing",
+    RAdam itself (theta_t = theta_{t-1} - alpha m_t / (1 - beta_1^t)). The others are the paper's ablation: "nothing",
     "constant_adam" (Adam at omega_5), "linear_adam" (Adam, warmed up linearly to omega_5).
 
     Weight decay is decoupled and at the full rate, alpha * weight_decay * theta, as in the other implementations of

@@ -1,9 +1,9 @@
-"""One update of the variables, theta -= rate * m / (sqrt(v) + epsilon), in one kernel where there is one.
+"""One update of the variables, theta -= rate * m / (sqrt(v) + epsilon), in one kernel if the backend has one.
 
-Rate and epsilon are those of `tfwarmup.formula`: one update serves Adam, any warmup, and momentum.
+Rate and epsilon are those of `tfwarmup.formula`: the same update serves Adam, any warmup, and momentum.
 
 `step` updates one variable. `step_together` updates a list of variables in one call; it is `None` on backends that gain
-nothing by it. `on_host` reads numbers from the device where updates run eagerly; it is `None` where they are compiled.
+nothing from it. `on_host` reads numbers from the device if updates run eagerly; it is `None` if they are compiled.
 `not_compiled` keeps a function out of `torch.compile`. `dense` makes a sparse gradient dense.
 """
 
@@ -41,5 +41,5 @@ elif keras.backend.backend() == "torch":
 else:
     from tfwarmup.steps.on_jax import dense
 
-    # XLA makes three loops of it, as of any other Adam, and nothing is gained by hand.
+    # XLA compiles it to three loops, like any other Adam; a hand-written kernel would gain nothing.
     step = plain_step

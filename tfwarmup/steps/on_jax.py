@@ -1,4 +1,4 @@
-"""What only JAX needs."""
+"""The part of the step that is specific to JAX."""
 
 from typing import Any
 

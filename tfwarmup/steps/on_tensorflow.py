@@ -1,4 +1,4 @@
-"""The step of TensorFlow: its own Adam kernel, one pass over memory, where Keras' step takes about ten."""
+"""The step on TensorFlow: its own Adam kernel makes one pass over memory, Keras' step about ten."""
 
 from typing import Any
 
@@ -31,7 +31,7 @@ def step(optimizer: Any, variable: Any, m: Any, v: Any, gradient: Any, betas: Be
 
 
 def dense(gradient: Any, variable: Any) -> Any:
-    """A sparse gradient (of an embedding) as a dense one, the rows of equal index added up."""
+    """A sparse gradient (of an embedding) as a dense one; rows with the same index are added up."""
     if not isinstance(gradient, tf.IndexedSlices):
         return gradient
     # Not `gradient.dense_shape`, which a gradient made by hand may lack.

@@ -1,4 +1,4 @@
-"""The step of torch: its fused Adam kernel for lists of variables, `torch._foreach_*` where the kernel does not serve.
+"""The step on torch: its fused Adam kernel for lists of variables, `torch._foreach_*` where the kernel does not apply.
 
 The scalars of an update are computed on the host, after one transfer, whatever the number of variables.
 """
@@ -14,7 +14,7 @@ import torch
 from tfwarmup.compat import ops, tensors_of
 from tfwarmup.steps.plain import Betas, Scalars
 
-# The kernel's types; half-precision variables have moments in float32, which it does not take.
+# The types that the kernel takes. Half-precision variables have moments in float32, which it does not take.
 _KERNEL_TYPES = (torch.float32, torch.float64)
 
 
@@ -28,8 +28,8 @@ class _Tensors(NamedTuple):
     is_decayed: bool
 
 
-# For what `torch.compile` shall leave alone: the kernel is as fast as anything that it could make, and the numbers of
-# an update are computed on the host.
+# `torch.compile` would gain nothing: the kernel is as fast as compiled code, and the numbers of an update are computed
+# on the host.
 not_compiled = torch.compiler.disable
 
 
@@ -52,7 +52,7 @@ def step_together(
     groups: dict[tuple[torch.device, torch.dtype, bool], list[_Tensors]] = defaultdict(list)
     values = tensors_of(variables), tensors_of(ms), tensors_of(vs)
     for variable, m, v, gradient, is_decayed in zip(*values, gradients, are_decayed, strict=True):
-        # The kernel walks through memory and knows no strides.
+        # The kernel ignores strides, so tensors must be contiguous.
         tensors = _Tensors(variable, m, v, gradient.to(m).contiguous(), is_decayed)
         has_kernel = betas.fused and _can_be_fused(tensors) and _has_kernel(m.device.type)
         groups[m.device, variable.dtype, has_kernel].append(tensors)
@@ -68,7 +68,7 @@ def dense(gradient: Any, variable: Any) -> Any:
 
 
 def on_host(*numbers: Any) -> list[float]:
-    """Variables, tensors and numbers as floats, in one transfer: what follows from them is quicker computed there."""
+    """Variables, tensors and numbers as floats, in one transfer: scalar arithmetic is faster on the host."""
     found: list[float] = torch.stack([ops.convert_to_tensor(number, "float32") for number in numbers]).tolist()
     return found
 
@@ -93,8 +93,8 @@ def _has_kernel(device: str) -> bool:
 def _fused(group: list[_Tensors], betas: Betas, numbers: Scalars) -> None:
     variables, ms, vs, gradients, _ = map(list, zip(*group, strict=True))
     if numbers.decay is not None:
-        # theta - decay * theta and not, as torch's AdamW has it, (1 - decay) * theta: a decay of 1e-6 per update would
-        # lose 3 % to the rounding of 1 - decay.
+        # theta - decay * theta, not (1 - decay) * theta as in torch's AdamW: a decay of 1e-6 per update would lose 3 %
+        # to the rounding of 1 - decay.
         _decay([tensors.variable for tensors in group if tensors.is_decayed], numbers.decay)
     _call_kernel(variables, gradients, ms, vs, betas, numbers)
 
@@ -131,13 +131,13 @@ def _foreach(group: list[_Tensors], betas: Betas, numbers: Scalars) -> None:
     torch._foreach_lerp_(ms, gradients, 1 - betas.first)
     temporary = torch._foreach_mul(gradients, gradients)
     torch._foreach_lerp_(vs, temporary, 1 - betas.second)
-    del temporary  # before the next ones are made
+    del temporary  # before the next temporaries are allocated
     values = [variable.to(m.dtype) for variable, m in zip(variables, ms, strict=True)]
     if numbers.decay is not None:
         _decay([value for value, tensors in zip(values, group, strict=True) if tensors.is_decayed], numbers.decay)
     denominators = torch._foreach_sqrt(vs)
     torch._foreach_add_(denominators, numbers.epsilon)
-    # The product first: a momentum step divides by 2^64, and a small m alone would not survive that.
+    # Multiply first: a momentum step divides by 2^64, which would underflow for a small m alone.
     steps = torch._foreach_mul(ms, numbers.rate)
     torch._foreach_div_(steps, denominators)
     torch._foreach_sub_(values, steps)

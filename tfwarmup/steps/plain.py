@@ -1,4 +1,4 @@
-"""What the step of every backend shares, and the step in `keras.ops` for what has no kernel."""
+"""What the steps of all backends share, and the step in `keras.ops` where there is no kernel."""
 
 from typing import Any, NamedTuple
 
@@ -8,10 +8,7 @@ from tfwarmup.compat import ops
 
 
 class Scalars(NamedTuple):
-    """What an update needs besides the variable, its moments and its gradient; float32 for any variable.
-
-    In bfloat16, 0.999 would be 1.
-    """
+    """The scalars of an update, in float32 for any variable: in bfloat16, 0.999 would be 1."""
 
     rate: Any
     epsilon: Any
@@ -27,10 +24,10 @@ class Betas(NamedTuple):
 
 
 def rounded_betas(beta_1: float, beta_2: float) -> Betas:
-    """The discount factors rounded to float32, as the fused kernels take them, so that every backend does the same.
+    """The discount factors rounded to float32, as the fused kernels take them, so that all backends agree.
 
     TensorFlow's kernel computes 1 - beta_2 in float32. At 0.9999 that changes the memory of the second moment by 2
-    parts in 10,000; from 0.99999 on by so much that the exact numbers are used, and with them a step without kernel.
+    parts in 10,000; from 0.99999 on the error is so large that the exact numbers are used, without the kernel.
     """
     first, second = float(np.float32(beta_1)), float(np.float32(beta_2))
     if abs((1 - second) / (1 - beta_2) - 1) > 2e-4:
@@ -42,7 +39,7 @@ def plain_step(optimizer: Any, variable: Any, m: Any, v: Any, gradient: Any, bet
     """The update in `keras.ops`, computed in the precision of the moments."""
     gradient = ops.cast(gradient, m.dtype)
     optimizer.assign_add(m, (gradient - m) * (1 - betas.first))
-    # beta_2 is a tensor where v_0 = g_1^2.
+    # With `gradient_init`, beta_2 is a tensor.
     optimizer.assign_add(v, (ops.square(gradient) - v) * ops.cast(1 - betas.second, m.dtype))
     rate, epsilon = ops.cast(scalars.rate, m.dtype), ops.cast(scalars.epsilon, m.dtype)
     value = ops.cast(variable, m.dtype)

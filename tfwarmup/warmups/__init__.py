@@ -1,11 +1,11 @@
-"""Warmups: small frozen objects that know omega_t, their effective period, and how to be saved.
+"""Warmups as small frozen objects, which compute omega_t and their effective period, and can be saved.
 
     from tfwarmup import warmups
 
     tfwarmup.Adam(1e-3, warmup=warmups.Linear(period=500, initial=0.1))
 
-Wherever a warmup is taken (schedules, `warm_up`, `Adam(warmup=...)`, the simulation, `warmup_space`), a name of
-`WARMUPS` is a shorthand for one, and a function of t is one too.
+Every `warmup` argument (of the schedules, `warm_up`, `Adam`, the simulation and `warmup_space`) also accepts a name of
+`WARMUPS` or a function of t.
 """
 
 import dataclasses
@@ -36,7 +36,7 @@ __all__ = [
     "takes_period",
 ]
 
-# The names of flags, configs, sweeps and reports: a new warmup is one function, one class, one line and one golden row.
+# The names in flags, configs, sweeps and reports. A new warmup needs a function, a class, a line here and a golden row.
 WARMUPS: dict[str, type[Warmup]] = {
     "none": NoWarmup,
     "linear": Linear,

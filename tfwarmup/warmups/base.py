@@ -1,4 +1,4 @@
-"""What every warmup is, and no warmup."""
+"""The base class of all warmups, and `NoWarmup`."""
 
 import dataclasses
 from typing import Any, Self
@@ -36,30 +36,30 @@ class Warmup:
 
     @property
     def effective_period(self) -> float:
-        """T(omega), the sum over t >= 1 of 1 - omega_t: how many updates' worth of learning the warmup takes away."""
+        """T(omega), the sum over t >= 1 of 1 - omega_t: the number of full updates that the warmup costs."""
         return (1 - self.initial) * self._effective_period()
 
     @property
     def length(self) -> float:
-        """How many updates it takes: a decay that waits for the warmup waits so long.
+        """The length of the warmup in updates, for a decay that starts after it.
 
-        For a warmup that approaches 1 and never reaches it, this is the length of the linear warmup whose effective
+        For a warmup that approaches 1 but never reaches it, this is the length of the linear warmup whose effective
         period is about the same.
         """
         raise NotImplementedError
 
     @property
     def momentum_steps(self) -> int:
-        """How many of the first updates are momentum steps in place of Adam's. Only `Rectified` has any."""
+        """The number of first updates that are momentum steps instead of Adam's. Only `Rectified` has any."""
         return 0
 
     @property
     def needs_beta_2(self) -> bool:
-        """Whether it follows from the beta_2 of an optimizer."""
+        """Whether the warmup depends on the optimizer's beta_2."""
         return False
 
     def with_beta_2(self, beta_2: float) -> "Warmup":
-        """This warmup for an optimizer with that `beta_2`; an error if it was made for another."""
+        """Returns this warmup for an optimizer with `beta_2`. Raises a `ValueError` if it was made for another one."""
         return self
 
     def get_config(self) -> dict[str, Any]:
@@ -78,7 +78,7 @@ class Warmup:
         raise NotImplementedError
 
     def _set(self, **values: Any) -> None:
-        # What a frozen dataclass has to do to keep a checked value in place of the given one.
+        # The only way to replace an argument by its checked value in a frozen dataclass.
         for name, value in values.items():
             object.__setattr__(self, name, value)
 
@@ -86,7 +86,7 @@ class Warmup:
 @registered
 @dataclasses.dataclass(frozen=True, repr=False)
 class NoWarmup(Warmup):
-    """omega_t = 1: the control.
+    """omega_t = 1: no warmup, the control.
 
     >>> NoWarmup()(1)
     1.0

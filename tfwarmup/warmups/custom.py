@@ -1,4 +1,4 @@
-"""A function of t as a warmup."""
+"""A warmup given as a function of t."""
 
 import dataclasses
 from collections.abc import Callable
@@ -15,11 +15,11 @@ from tfwarmup.warmups.base import Warmup, registered
 @registered
 @dataclasses.dataclass(frozen=True, repr=False)
 class Custom(Warmup):
-    """A function of t as a warmup. To load what was saved with it, register the function with Keras.
+    """A warmup given as a function of t. To load a saved one, register the function with Keras.
 
     Args:
-        function: omega_t in [0, 1] for t = 1, 2, 3, ..., written with `keras.ops` or plain arithmetic: it gets numbers
-            and tensors.
+        function: Returns omega_t in [0, 1] for t = 1, 2, 3, ... It receives numbers and tensors: write it with
+            `keras.ops` or plain arithmetic.
         period: The length of the warmup in updates, for a decay that starts after it.
 
     >>> @keras.saving.register_keras_serializable("docs")
@@ -56,12 +56,12 @@ class Custom(Warmup):
 
     def _rule(self, t: Any) -> Any:
         if not hasattr(t, "dtype"):
-            factors.real(t)  # refuses what is no number
+            factors.real(t)  # raises an error unless t is a number
         is_array = isinstance(t, np.ndarray) and t.ndim
         return np.array([float(self.function(one)) for one in t.tolist()]) if is_array else self.function(t)
 
     def _effective_period(self) -> float:
-        """Added up until nothing is added any more."""
+        """Sums 1 - omega_t until the terms are negligible."""
         total, first = 0.0, 1
         while first < _LONGEST:
             block = np.arange(float(first), 2.0 * first)
@@ -74,12 +74,12 @@ class Custom(Warmup):
         )
 
 
-# As far as a warmup of the user's own is followed: a minute of Python.
+# The most updates that a custom warmup is summed over: a minute of Python.
 _LONGEST = 2**22
 
 
 def _check_function(function: Any) -> None:
-    rule = "A warmup of your own must be a function of t with values in [0, 1]."
+    rule = "A custom warmup must be a function of t with values in [0, 1]."
     if not callable(function) or isinstance(function, (type, LearningRateSchedule)):
         raise ValueError(f"{rule} Received: {checks.shown(function)}")
     for t in (1.0, 2.0, 1e3, 1e6):

@@ -1,4 +1,4 @@
-"""The warmups of the paper: linear and exponential ones, tuned or by the rule of thumb, and RAdam's; and a rival."""
+"""The warmups of the paper (linear and exponential, tuned and untuned, and RAdam's), and `Root`."""
 
 import dataclasses
 from typing import Any, Self
@@ -9,7 +9,7 @@ from tfwarmup.warmups.base import Warmup, registered
 
 @dataclasses.dataclass(frozen=True, repr=False)
 class Tuned(Warmup):
-    """A warmup with a period of the user's choice."""
+    """A warmup whose period is chosen by the user."""
 
     period: float
 
@@ -62,7 +62,7 @@ class Exponential(Tuned):
 
 @dataclasses.dataclass(frozen=True, repr=False)
 class Untuned(Warmup):
-    """A warmup that follows from the optimizer's beta_2. `None` stands for that of the optimizer that gets it."""
+    """A warmup that depends on the optimizer's beta_2. `None` means the beta_2 of the optimizer that uses it."""
 
     beta_2: float | None = None
 
@@ -83,9 +83,7 @@ class Untuned(Warmup):
         if self.beta_2 is None:
             return dataclasses.replace(self, beta_2=beta_2)
         if self.beta_2 != beta_2:
-            raise ValueError(
-                f"A warmup that follows from `beta_2` must have that of its optimizer, {beta_2}. Received: {self!r}"
-            )
+            raise ValueError(f"An untuned warmup must have the `beta_2` of its optimizer, {beta_2}. Received: {self!r}")
         return self
 
     @property
@@ -134,7 +132,7 @@ class UntunedExponential(Untuned):
 class Root(Untuned):
     """omega_t = sqrt(1 - beta_2^t), not in the paper: a schedule with about the effect of `Adam(gradient_init=True)`.
 
-    Its effective period is about 0.61 / (1 - beta_2), that of the paper's rules 1 / (1 - beta_2).
+    Its effective period is about 0.61 / (1 - beta_2); that of the paper's untuned warmups is about 1 / (1 - beta_2).
 
     >>> round(Root(beta_2=0.99)(1), 12)
     0.1
@@ -157,8 +155,8 @@ class Rectified(Untuned):
     """RAdam's fixed warmup, omega_t = sqrt((rho_t - 4)(rho_t - 2) rho_inf / ((rho_inf - 4)(rho_inf - 2) rho_t)).
 
     While rho_t <= rho_threshold, which at the paper's 4 means t <= 4, `first_steps` decides what happens: "nothing"
-    (omega_t = 0), "constant_adam" (omega_5), "linear_adam" (a line to omega_5), or "momentum", RAdam's own, which is a
-    step of another kind and needs an optimizer of this package.
+    (omega_t = 0), "constant_adam" (omega_5), "linear_adam" (a line to omega_5), or "momentum" (RAdam's own momentum
+    steps, which need an optimizer of this package).
 
     >>> round(Rectified(beta_2=0.999)(2000), 6)
     0.82839

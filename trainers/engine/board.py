@@ -3,7 +3,7 @@
 OPTIMIZER = ("learning_rate", "warmup_factor", "gradient_norm", "loss_scale", "skipped_updates")
 # What the probes of a gradient analysis measure.
 PROBED = ("update_", "moment_", "gradient_cv_")
-# Records of older versions have other names. A run that is resumed shows one curve, not two.
+# Names in records of older versions, so that a resumed run shows one curve, not two.
 FORMER_NAMES = {"omega": "warmup_factor"}
 
 

@@ -1,24 +1,24 @@
-"""One seam for whatever else is to hear of a run: wandb, MLflow, a message to somebody."""
+"""Callbacks of a run, for integrations such as wandb, MLflow or notifications."""
 
 from collections.abc import Mapping, Sequence
 from typing import Any
 
 
 class RunCallback:
-    """Hears of a run; a method that is not overridden does nothing. Only the chief of several workers tells."""
+    """The base class of callbacks: its methods do nothing. With several workers, only the chief calls them."""
 
     def begin(self, config: Mapping[str, Any], facts: Mapping[str, Any], step: int) -> None:
-        """The run begins, or goes on, after `step` updates. `facts` are those of `resolved` in config.json."""
+        """Called when the run starts or resumes, after `step` updates. `facts` are `resolved` in config.json."""
 
     def record(self, values: Mapping[str, Any]) -> None:
-        """A record was written: a line of metrics.jsonl."""
+        """Called when a record is written, a line of metrics.jsonl."""
 
     def end(self, status: str, results: Mapping[str, Any]) -> None:
-        """The run is over, for now; its status is that of the folder, and there are results if it is `done`."""
+        """Called when the run ends or stops. `status` is that of the folder; there are results if it is `done`."""
 
 
 class Callbacks(RunCallback):
-    """Several of them, told in their order."""
+    """Several callbacks, called in order."""
 
     def __init__(self, callbacks: Sequence[RunCallback] = ()) -> None:
         self.callbacks = tuple(callbacks)

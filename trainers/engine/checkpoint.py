@@ -1,7 +1,7 @@
 """Checkpoints that survive a kill at any moment: written aside, then renamed; the newest readable one is used.
 
-`step-N.npz` stand at the steps that the config names, whatever happens. `interim-N.npz` stands wherever a run was
-stopped, or when it was time for one: only the newest is kept, and no average contains it.
+`step-N.npz` are written at the steps that the config names. `interim-N.npz` is written where a run is stopped, or after
+--checkpoint_minutes: only the newest is kept, and no average contains it.
 """
 
 import contextlib
@@ -23,11 +23,11 @@ KEEP = 2
 PLANNED, INTERIM = "step", "interim"
 DAMAGES = (ValueError, KeyError, EOFError, NotImplementedError, zipfile.BadZipFile)  # what a damaged file raises
 
-Stored = tuple[pathlib.Path, dict[str, Any], list[Any]]  # where it is, its plain values, its arrays
+Stored = tuple[pathlib.Path, dict[str, Any], list[Any]]  # path, plain values, arrays
 
 
 class Checkpoints:
-    """The checkpoints of one run: the newest two, or more if asked, and the newest interim one if it is newer."""
+    """The checkpoints of one run: the newest two, or `keep` if more, and the newest interim one if it is newer."""
 
     def __init__(self, folder: pathlib.Path, keep: int = KEEP) -> None:
         self.folder, self.keep = folder, max(keep, KEEP)
@@ -44,7 +44,7 @@ class Checkpoints:
             old.unlink()
 
     def restore(self, variables: Sequence[Any]) -> dict[str, Any] | None:
-        """Loads the newest checkpoint that is whole, says so of one that is not, and returns its plain values.
+        """Loads the newest checkpoint that can be read, warns of those that cannot, and returns its plain values.
 
         Raises:
             DataError: if there are checkpoints but none can be read, or if they are those of another model.
@@ -63,7 +63,7 @@ class Checkpoints:
         return None
 
     def newest_header(self) -> dict[str, Any]:
-        """The plain values of the newest checkpoint whose values can be read; nothing if there is none."""
+        """The plain values of the newest checkpoint that can be read; empty if there is none."""
         for path in self._newest_first(PLANNED, INTERIM):
             with contextlib.suppress(OSError, *DAMAGES), np.load(path) as stored:
                 header: dict[str, Any] = json.loads(stored["header"].tobytes())
@@ -71,7 +71,7 @@ class Checkpoints:
         return {}
 
     def average(self, count: int, variables: Sequence[Any]) -> None:
-        """Loads the mean of the newest `count` checkpoints into variables that every checkpoint begins with."""
+        """Loads the mean of the newest `count` checkpoints into `variables`, the first ones of every checkpoint."""
         sums = [np.zeros(variable.shape) for variable in variables]
         found = 0
         problems: list[str] = []
@@ -88,7 +88,7 @@ class Checkpoints:
             variable.assign((total / found).astype(variable.dtype))
 
     def has(self, step: int) -> bool:
-        """Whether a planned checkpoint of this step is there."""
+        """Whether a planned checkpoint of this step exists."""
         return (self.folder / f"{PLANNED}-{step:012d}.npz").exists()
 
     def _readable(self, problems: list[str], *kinds: str) -> Iterator[Stored]:
@@ -96,7 +96,7 @@ class Checkpoints:
         for path in self._newest_first(*kinds):
             try:
                 stored = path, *_read(path)
-            except OSError as error:  # the disk, the network or the rights, not what the file holds
+            except OSError as error:  # the disk, the network or permissions, not the content
                 problem = f"{path} cannot be read ({error.strerror or error})"
             except DAMAGES as error:
                 problem = f"{path} is damaged ({error})"
@@ -107,13 +107,13 @@ class Checkpoints:
             logging.warning("checkpoint %s: trying the one before it", problem)
 
     def _newest_first(self, *kinds: str) -> list[pathlib.Path]:
-        """By their steps; of two of one step the planned one, which a run writes later, first."""
+        """Sorted by step; at the same step, the planned one comes first, because it is written later."""
         found = itertools.chain.from_iterable(self.folder.glob(f"{kind}-*.npz") for kind in kinds)
         return sorted(found, key=lambda path: (path.stem.partition("-")[2], path.name), reverse=True)
 
 
 def variable_names(variables: Iterable[Any]) -> list[str]:
-    """The paths of variables without the numbers that Keras adds, which count the models that a process has made.
+    """The paths of variables without the numbers that Keras adds to count the models of a process.
 
     >>> import keras
     >>> variable_names([keras.Variable(0.0, name="dense_3")])
@@ -132,11 +132,11 @@ def _check_fit(path: pathlib.Path, header: dict[str, Any], arrays: Sequence[Any]
         if stored != expected:
             raise DataError(
                 "A checkpoint must fit the model and the optimizer. "
-                f"Received: {path} with {_described(stored)} instead of {_described(expected)}"
+                f"Received: {path} with {_variable_text(stored)} instead of {_variable_text(expected)}"
             )
 
 
-def _described(variable: tuple[str, Any, str] | None) -> str:
+def _variable_text(variable: tuple[str, Any, str] | None) -> str:
     return "nothing" if variable is None else f"{variable[0]} {list(variable[1])} {variable[2]}"
 
 

@@ -1,4 +1,4 @@
-"""Which machines work on a run together: told by TF_CONFIG, or by SLURM."""
+"""The workers of a run, as described by TF_CONFIG or by SLURM."""
 
 import dataclasses
 import json
@@ -10,8 +10,8 @@ from trainers.engine.config import Config
 from trainers.engine.flags import ConfigError
 
 TF_CONFIG = "TF_CONFIG"
-JOBS = ("chief", "worker")  # in the order in which TensorFlow counts them; the first of all is the one that writes
-# Jobs on one machine must not meet: a port for each, below those that systems hand out by themselves.
+JOBS = ("chief", "worker")  # in the order in which TensorFlow counts them; the very first is the one that writes
+# Jobs on one machine need different ports, below those that systems assign automatically.
 FIRST_PORT, PORTS = 12_000, 20_000
 MANY = 1024
 SLURM = ("SLURM_PROCID", "SLURM_STEP_NODELIST", "SLURM_STEP_NUM_TASKS", "SLURM_STEP_TASKS_PER_NODE", "SLURM_JOB_ID")
@@ -47,19 +47,19 @@ def worker_of(config: Config) -> Worker:
 
 
 def adopt_slurm(environment: Any = os.environ) -> None:
-    """Writes TF_CONFIG for a process that `srun` has started, unless it has one."""
+    """Sets TF_CONFIG for a process that `srun` has started, unless it is already set."""
     if TF_CONFIG in environment or not _is_slurm_step(environment):
         return
-    import tensorflow as tf  # only now: whoever reads a config needs none of it
+    import tensorflow as tf  # only here: reading a config does not need it
 
     try:
         port = FIRST_PORT + int(environment.get("SLURM_JOB_ID", 0)) % PORTS
-        # Which GPUs a process sees is for SLURM to say (--gpus-per-task); the resolver is told of enough for any one.
+        # SLURM decides which GPUs a process sees (--gpus-per-task); the resolver only needs a large enough number.
         resolver = tf.distribute.cluster_resolver.SlurmClusterResolver(
             port_base=port, gpus_per_node=MANY, gpus_per_task=1, auto_set_gpu=False
         )
         cluster, (kind, index) = resolver.cluster_spec().as_dict(), resolver.get_task_info()
-    except Exception as error:  # the resolver takes the variables apart and checks none of them
+    except Exception as error:  # the resolver parses the variables without checking them
         told = ", ".join(f"{name}={environment[name]}" for name in SLURM if name in environment)
         raise ConfigError(f"SLURM's variables must be those of a step that srun started. Received: {told}") from error
     environment[TF_CONFIG] = json.dumps({"cluster": cluster, "task": {"type": kind, "index": index}})
@@ -76,7 +76,7 @@ def _cluster_and_task() -> tuple[dict[str, Any], dict[str, Any]]:
     try:
         told = json.loads(os.environ[TF_CONFIG])
         cluster, task = told["cluster"], told["task"]
-        index = int(task["index"])  # text will do: SLURM's users write it with a variable
+        index = int(task["index"])  # text is allowed: users of SLURM write it with a variable
         if not all(isinstance(addresses, list) for addresses in cluster.values()) or str(index) != str(task["index"]):
             raise ValueError
         return cluster, {"type": str(task["type"]), "index": index}
@@ -86,7 +86,7 @@ def _cluster_and_task() -> tuple[dict[str, Any], dict[str, Any]]:
 
 
 def _check_addresses(cluster: dict[str, Any]) -> None:
-    """Raises a `ConfigError` for a cluster that nobody can connect to: TensorFlow would wait for it for ever."""
+    """Raises a `ConfigError` for a cluster that cannot be connected to: TensorFlow would wait for it forever."""
     jobs = {job for job, addresses in cluster.items() if addresses}
     addresses = [address for job in JOBS for address in cluster.get(job, ())]
     if not jobs <= set(JOBS) or len(cluster.get("chief", ())) > 1:

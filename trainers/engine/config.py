@@ -1,4 +1,4 @@
-"""Everything that a training run depends on, by subject: the flags that all tasks have. Needs no TensorFlow."""
+"""The flags of all training tasks, by subject. Needs no TensorFlow."""
 
 import dataclasses
 import math
@@ -12,8 +12,8 @@ MOMENTUM_OPTIMIZERS = ("keras_sgd", "keras_nag")  # gradient descent with heavy-
 OWN_OPTIMIZERS = ("adam", "radam")  # those of the library
 OPTIMIZERS = (*OWN_OPTIMIZERS, "keras_adam", "keras_nadam", "keras_lamb", *MOMENTUM_OPTIMIZERS)
 DECAYS = ("constant", "step", "cosine", "inverse_sqrt")
-# The names that `tfwarmup.WARMUPS` and `FIRST_STEPS` have; importing these takes seconds, and `--help` must not.
-TUNED_WARMUPS = ("linear", "exponential")  # those with a period of their own
+# The names of `tfwarmup.WARMUPS` and `FIRST_STEPS`, repeated because importing them takes seconds and slows `--help`.
+TUNED_WARMUPS = ("linear", "exponential")  # those with a period to tune
 WARMUPS = ("none", *TUNED_WARMUPS, "untuned_linear", "untuned_exponential", "radam", "root", "dynamic")
 FIRST_STEPS = ("momentum", "nothing", "constant_adam", "linear_adam")
 # The decay that each of these flags belongs to.
@@ -21,12 +21,12 @@ DECAY_FLAGS = {
     **{"decay_epochs": "step", "decay_factor": "step", "decay_period": "inverse_sqrt"},
     **{"decay_start": "cosine", "decay_floor": "cosine"},
 }
-SEEDS = range(2**32)  # those that NumPy takes
+SEEDS = range(2**32)  # those that NumPy accepts
 DEVICES_AT_MOST, BATCH_AT_MOST = 1024, 2**31 - 1
 
 
 def _why_length_matters(config: "Config") -> str:
-    """A longer run goes on from a shorter one, unless what the shorter one did depends on its length."""
+    """A longer run can continue a shorter one, unless the shorter one depended on its length."""
     if config.decay == "cosine":
         return "--decay=cosine spans the whole run"
     if config.average > 1:
@@ -50,7 +50,7 @@ class RecordFlags(Settings):
         "Updates between two checkpoints, a multiple of --log_every; 0: every epoch.",
         identity=_why_checkpoints_matter,
     )
-    checkpoint_minutes: float = option(15.0, "Most minutes between two checkpoints; 0: no limit.", identity=False)
+    checkpoint_minutes: float = option(15.0, "Maximum minutes between two checkpoints; 0: no limit.", identity=False)
     evaluate_every: int = option(1, "Epochs between two validations; the last epoch always has one.")
     evaluate_steps: int = option(0, "Updates between two validations, instead of --evaluate_every; 0: by epochs.")
     save_models: bool = option(True, "Save best.keras and last.keras.", identity=False)
@@ -76,14 +76,14 @@ class DeviceFlags(Settings):
 
     subject = "Devices"
 
-    strategy: str = option("auto", "Devices; auto is every visible GPU, or one device.", STRATEGIES)
+    strategy: str = option("auto", "Devices; auto uses all visible GPUs, or one device.", STRATEGIES)
     logical_devices: int = option(1, "Split the CPU into this many devices, to try replicas without GPUs.")
     precision: str = option("float32", "Precision of the layers.", PRECISIONS)
     threads: int = option(
         0, "Threads that an operation may use; 0: one per core. Another number changes the last bits.", identity=False
     )
     xla: bool = option(False, "Compile the forward and backward pass with XLA.")
-    accumulate: int = option(1, "Micro-batches that a replica's batch is split into; memory follows the micro-batch.")
+    accumulate: int = option(1, "Split the batch of a replica into this many micro-batches, to save memory.")
 
     def validate(self) -> None:
         super().validate()
@@ -116,13 +116,13 @@ class OptimizerFlags(Settings):
     warmup_period: float | None = option(None, "Period of --warmup=linear and exponential, in updates.")
     first_steps: str = option("momentum", "What RAdam does while rho_t <= 4.", FIRST_STEPS)
     gradient_init: bool = option(False, "Start the second moment at the square of the first gradient (GI-Adam).")
-    clip_update_rms: bool = option(False, "Slow a variable whose gradient is larger than usual (StableAdamW).")
+    clip_update_rms: bool = option(False, "Lower the rate of variables with unusually large gradients (StableAdamW).")
     decay: str = option("constant", "Decay of the learning rate.", DECAYS)
     decay_epochs: tuple[float, ...] = option((30.0, 60.0), "Epochs after which --decay=step multiplies the rate.")
-    decay_factor: float = option(0.1, "What --decay=step multiplies by.")
+    decay_factor: float = option(0.1, "Factor by which --decay=step multiplies the rate.")
     decay_period: float = option(4000.0, "Updates after which --decay=inverse_sqrt begins.")
     decay_start: int = option(0, "Updates after which --decay=cosine begins; it ends with the run.")
-    decay_floor: float = option(0.0, "Part of the learning rate that --decay=cosine ends with.")
+    decay_floor: float = option(0.0, "Fraction of the learning rate that --decay=cosine ends at.")
 
     def validate(self) -> None:
         super().validate()
@@ -180,7 +180,7 @@ class OptimizerFlags(Settings):
 
 @dataclasses.dataclass(frozen=True)
 class DryRunFlags(Settings):
-    """What would be taken by a run that is only planned."""
+    """Estimates for a run that is only planned."""
 
     subject = "Dry run"
 
@@ -189,8 +189,10 @@ class DryRunFlags(Settings):
     )
     accelerators: int = option(8, "Number of accelerators to assume.", identity=False)
     utilisation: float = option(0.3, "Share of their peak performance to assume.", identity=False)
-    tflops: float | None = option(None, "Peak of one accelerator, instead of V100, A100 and H100.", identity=False)
-    price: float | None = option(None, "Price of an accelerator hour.", identity=False)
+    tflops: float | None = option(
+        None, "Peak TFLOPS of one accelerator, instead of V100, A100 and H100.", identity=False
+    )
+    price: float | None = option(None, "Price per accelerator hour.", identity=False)
 
     def validate(self) -> None:
         super().validate()
@@ -202,16 +204,16 @@ class DryRunFlags(Settings):
 
 @dataclasses.dataclass(frozen=True)
 class Config(OptimizerFlags, DeviceFlags, RecordFlags, DryRunFlags):
-    """What every training task has; a task's own config adds its fields."""
+    """The flags of every training task; a task's own config adds its fields."""
 
     subject = "Training"
-    batch_flag: ClassVar[str]  # the field that holds the global batch, in whatever the task counts
-    fixed_length: ClassVar[str] = ""  # why a run cannot be extended, for programs where none can
+    batch_flag: ClassVar[str]  # the field with the size of the global batch, in the unit of the task
+    fixed_length: ClassVar[str] = ""  # why a run cannot be extended, for programs that extend none
 
     seed: int = option(1, "Seed of everything random.")
     epochs: int = option(10, "Passes over the training data.", identity=_why_length_matters)
-    steps: int | None = option(None, "Updates in all, instead of --epochs.", identity=_why_length_matters)
-    average: int = option(1, "Average the weights of this many last checkpoints at the end: average.keras.")
+    steps: int | None = option(None, "Total number of updates, instead of --epochs.", identity=_why_length_matters)
+    average: int = option(1, "At the end, average the weights of this many of the last checkpoints: average.keras.")
     ema: float | None = option(None, "Momentum of a moving average of the weights, which is validated and saved.")
     patience: int | None = option(None, "End the run after this many validations in a row without improvement.")
     init_from: str | None = option(None, "Start from the weights of a .keras file, or of the run in a folder.")
@@ -236,7 +238,7 @@ class Config(OptimizerFlags, DeviceFlags, RecordFlags, DryRunFlags):
 
 @dataclasses.dataclass(frozen=True)
 class ExamplesConfig(Config):
-    """What every task has whose batches are counted in examples."""
+    """The flags of tasks whose batches are counted in examples."""
 
     subject = "Training"
     batch_flag: ClassVar[str] = "batch_size"
@@ -245,7 +247,7 @@ class ExamplesConfig(Config):
 
 
 def at_least_one(config: Settings, *names: str) -> None:
-    """Integers that may be left out where they have no default."""
+    """Requires integers >= 1, or `None`."""
     for name in names:
         value = getattr(config, name)
         require(value is None or value >= 1, f"--{name} must be an integer >= 1", value)
@@ -258,7 +260,7 @@ def at_least_zero(config: Settings, *names: str) -> None:
 
 
 def above_zero(config: Settings, *names: str) -> None:
-    """Numbers that may be left out where they have no default."""
+    """Requires finite numbers > 0, or `None`."""
     for name in names:
         value = getattr(config, name)
         require(value is None or 0 < value < math.inf, f"--{name} must be a number > 0", value)

@@ -1,7 +1,7 @@
 """Data as a pure function of the global step, so that a run can start at any step and two runs see the same batches.
 
-Step s belongs to epoch s // steps_per_epoch. Every epoch has an order of its own, drawn statelessly from the seed and
-the epoch, and drops its last partial batch. A replica reads its own micro-batches of the global batch.
+Step s belongs to epoch s // steps_per_epoch. Every epoch has its own order, drawn statelessly from the seed and the
+epoch, and drops its last partial batch. A replica reads its own micro-batches of the global batch.
 """
 
 import abc
@@ -19,10 +19,10 @@ class Feed:
     """Which micro-batches a worker reads.
 
     A global batch is cut into `workers * replicas * micro_batches` equal ones, worker by worker. A worker's data set
-    yields `parts` of them a step: the first of each of its replicas, in their order, then the second of each, ...
+    yields `parts` of them per step: the first of each of its replicas, in their order, then the second of each, ...
     """
 
-    batch_size: int  # of the global batch, in whatever the source counts
+    batch_size: int  # of the global batch, in the unit of the source
     seed: int = 0
     start_step: int = 0
     workers: int = 1
@@ -43,11 +43,11 @@ class Source(abc.ABC):
     """A data set that knows its size and serves micro-batches `(inputs, targets, weights)`."""
 
     size: int
-    example_weight: float = 1.0  # about what one of whatever a batch counts weighs
+    example_weight: float = 1.0  # the mean weight per unit of a batch, approximately
     ahead: int = 8  # micro-batches to prepare in advance; fewer where one is large
 
     def contents(self) -> Iterable[Any]:
-        """Arrays and texts that tell this data from any other; where it is stored is none of them."""
+        """Arrays and texts that identify the data, wherever they are stored."""
         return (str(self.size),)
 
     def steps_per_epoch(self, feed: Feed) -> int:
@@ -58,22 +58,22 @@ class Source(abc.ABC):
 
     @abc.abstractmethod
     def training(self, feed: Feed) -> tf.data.Dataset:
-        """Endless and shuffled, augmented if need be, from `feed.start_step` on; a weight is what an example counts."""
+        """Endless, shuffled and, if desired, augmented micro-batches from `feed.start_step` on."""
 
     @abc.abstractmethod
     def evaluation(self, feed: Feed) -> tf.data.Dataset:
-        """One pass in the data set's own order; the last batch is filled up with examples of weight 0."""
+        """One pass in the data set's own order; the last batch is padded with examples of weight 0."""
 
 
 @dataclasses.dataclass(frozen=True)
 class Data:
-    """The parts of a task's data; a task's own class adds what its model needs to know of them."""
+    """The parts of a task's data; a task's own class adds what its model needs to know about them."""
 
     train: Source
     validation: Source
-    # A further part that nothing is chosen by.
+    # A further part that no choice depends on.
     test: Source | None = dataclasses.field(default=None, kw_only=True)
-    # Sentences on what is done with the data, which a program prints first.
+    # Notes on the processing of the data, which a program prints first.
     notes: tuple[str, ...] = dataclasses.field(default=(), kw_only=True)
 
 
@@ -91,11 +91,11 @@ class IndexedSource(Source):
         return serving(self.load(self.order(feed), training=True), self.ahead)
 
     def order(self, feed: Feed) -> tf.data.Dataset:
-        """Endless micro-batches of what `load` turns into examples: the order of training."""
+        """The order of training: endless micro-batches of what `load` turns into examples."""
         steps = self.steps_per_epoch(feed)
 
         def epoch_parts(epoch: tf.Tensor) -> tf.data.Dataset:
-            # A permutation is drawn once an epoch, not once a step.
+            # A permutation is drawn once per epoch, not once per step.
             order = tf.random.experimental.stateless_shuffle(tf.range(self.size, dtype=tf.int64), [feed.seed, epoch])
             first = tf.where(epoch == feed.start_step // steps, feed.start_step % steps, 0)
             return tf.data.Dataset.range(tf.cast(first, tf.int64), steps).map(
@@ -150,7 +150,7 @@ class ArraySource(IndexedSource):
 
 
 def fingerprint(contents: Iterable[Any]) -> str:
-    """A short text that differs wherever the contents do.
+    """A short text that identifies the contents.
 
     >>> fingerprint(["a", "b"]) == fingerprint(["ab"])
     False
@@ -169,7 +169,7 @@ def example_seed(seed: int, epoch: tf.Tensor) -> tf.Tensor:
 
 
 def serving(dataset: tf.data.Dataset, ahead: int) -> tf.data.Dataset:
-    """The options every data set of the engine is served with."""
+    """Adds the options of every data set of the engine, and prefetches."""
     options = tf.data.Options()
     # With autotune on, destroying an iterator can block for seconds.
     options.autotune.enabled = False

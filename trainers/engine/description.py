@@ -1,4 +1,4 @@
-"""What a run is and what came of it, in words: what a program prints first and last."""
+"""Descriptions of a run and its results: what a program prints first and last."""
 
 import shlex
 from collections.abc import Collection, Mapping
@@ -11,13 +11,13 @@ from trainers.engine.setup import Setup
 from trainers.engine.task import Task
 from trainers.engine.warmups import flags_warmup
 
-# Facts that other machines change, and with them the last bits of a run.
+# Facts that depend on the machine, and may change the last bits of a run.
 DEVICES = "devices"
 BEST_STEP = "best_step"
 
 
 def resolved_facts(setup: Setup) -> dict[str, Any]:
-    """What follows from a config and its data."""
+    """Facts that follow from a config and its data."""
     config, plan = setup.config, setup.plan
     weights = setup.model.trainable_variables
     return {
@@ -37,20 +37,20 @@ def resolved_facts(setup: Setup) -> dict[str, Any]:
 
 
 def how_to_load(model: Any) -> str:
-    """What must come before `keras.models.load_model`; nothing for a model that consists of Keras' own layers."""
+    """The import that `keras.models.load_model` needs; empty for a model of Keras' own layers."""
     module = type(model).__module__
     return "" if module.partition(".")[0] == "keras" else f"import {module}"
 
 
 def warmup_period(config: Config) -> float | None:
-    """The period of the warmup in updates; None for those that have none."""
+    """The period of the warmup in updates; `None` for a warmup without a period."""
     untuned = {"untuned_linear": untuned_linear_period, "untuned_exponential": untuned_exponential_period}
     name = config.resolved_warmup
     return untuned[name](config.beta_2) if name in untuned else config.warmup_period
 
 
 def effective_period(config: Config) -> float | None:
-    """The number of full updates that the warmup costs; None for one that follows the updates."""
+    """The number of full updates that the warmup costs; `None` for a dynamic warmup."""
     if config.resolved_warmup == "dynamic":
         return None
     rule = flags_warmup(config.resolved_warmup, config.warmup_period, config.first_steps)
@@ -126,7 +126,7 @@ def readable(value: Any) -> str:
 
 
 def changed_devices(before: Mapping[str, Any], now: Mapping[str, Any]) -> str:
-    """A warning if a run is resumed on other devices than it began on."""
+    """A warning if a run is resumed on other devices than before; otherwise empty."""
     theirs, ours = before.get(DEVICES), now[DEVICES]
     if not theirs or theirs == ours:
         return ""

@@ -14,7 +14,7 @@ from trainers.engine.quiet import quiet
 
 
 def prepare_devices(config: Config) -> None:
-    """Sets the threads and the precision, and splits the CPU; must come before TensorFlow does anything."""
+    """Sets the threads and the precision, and splits the CPU. Must be called before TensorFlow is used."""
     if config.threads:
         _set_threads(config)
     for gpu in find_gpus():
@@ -34,13 +34,13 @@ def _split_cpu(config: Config) -> None:
             tf.config.set_logical_device_configuration(cpu, parts)
     except RuntimeError as error:
         raise ConfigError(
-            "--logical_devices must be set before TensorFlow begins, and is one number for all runs of a process. "
+            "--logical_devices must be set before TensorFlow starts, and be the same for all runs of a process. "
             f"Received: {config.logical_devices}"
         ) from error
 
 
 def _set_threads(config: Config) -> None:
-    """Replicas on one CPU keep the operations that run at a time: they wait for each other."""
+    """Sets --threads. Replicas on one CPU keep the inter-op threads, because they wait for each other."""
     threading = tf.config.threading
     try:
         if threading.get_intra_op_parallelism_threads() != config.threads:
@@ -49,27 +49,27 @@ def _set_threads(config: Config) -> None:
             threading.set_inter_op_parallelism_threads(config.threads)
     except RuntimeError as error:
         raise ConfigError(
-            f"--threads must be set before TensorFlow begins, or be 0 to take its number. Received: {config.threads}"
+            f"--threads must be set before TensorFlow starts, or be 0 to keep its number. Received: {config.threads}"
         ) from error
 
 
 def find_gpus() -> list[tf.config.PhysicalDevice]:
-    """TensorFlow's first look at its devices, which complains where there is no GPU."""
+    """The GPUs of this machine, without TensorFlow's complaints if there are none."""
     with quiet():
         gpus: list[tf.config.PhysicalDevice] = tf.config.list_physical_devices("GPU")
     return gpus
 
 
 def make_strategy(config: Config) -> tf.distribute.Strategy:
-    """One strategy object serves a whole process."""
+    """The distribution strategy of a config."""
     strategy = _strategy(config)
-    keep_sums_as_they_are()  # last: a cluster changes the options of TensorFlow that this one is among
+    keep_sums_as_they_are()  # last: a cluster resets the options that this sets
     return strategy
 
 
 def _strategy(config: Config) -> tf.distribute.Strategy:
-    if config.strategy == "multiworker":  # first of all: it must come before TensorFlow looks at its devices
-        worker_of(config)  # a cluster that cannot be is refused, and SLURM's is put where TensorFlow looks for it
+    if config.strategy == "multiworker":  # first: it must be created before TensorFlow looks at its devices
+        worker_of(config)  # checks the cluster, and sets TF_CONFIG under SLURM
         return tf.distribute.MultiWorkerMirroredStrategy()
     gpus = tf.config.list_logical_devices("GPU")
     kind = config.strategy
@@ -85,7 +85,7 @@ def _strategy(config: Config) -> tf.distribute.Strategy:
 
 
 def check_divisible(config: Config, strategy: tf.distribute.Strategy) -> None:
-    """A batch must split evenly into replicas and micro-batches."""
+    """Refuses a batch that does not split evenly into replicas and micro-batches."""
     replicas = strategy.num_replicas_in_sync
     if config.global_batch % (replicas * config.accumulate):
         raise ConfigError(
@@ -95,7 +95,7 @@ def check_divisible(config: Config, strategy: tf.distribute.Strategy) -> None:
 
 
 def describe_devices(config: Config, strategy: tf.distribute.Strategy) -> dict[str, Any]:
-    """What a run computes on. Another number of replicas, other devices or threads may change its last bits."""
+    """The devices of a run. Other devices, or other numbers of replicas or threads, may change its last bits."""
     gpus = [tf.config.experimental.get_device_details(gpu) for gpu in tf.config.list_physical_devices("GPU")]
     return {
         "replicas": strategy.num_replicas_in_sync,
@@ -107,11 +107,11 @@ def describe_devices(config: Config, strategy: tf.distribute.Strategy) -> dict[s
 
 
 def intra_op_threads() -> int:
-    """How many threads an operation may use in this process."""
+    """The number of threads that an operation may use in this process."""
     return _threads("TF_NUM_INTRAOP_THREADS", tf.config.threading.get_intra_op_parallelism_threads())
 
 
 def _threads(variable: str, configured: int) -> int:
-    """What TensorFlow takes: what it was told, by the program or the environment, or one per core."""
+    """The number of threads of TensorFlow: set by the program or the environment, or one per core."""
     told = os.environ.get(variable, "")
     return configured or (int(told) if told.isdecimal() else 0) or os.cpu_count() or 1

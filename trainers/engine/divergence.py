@@ -1,4 +1,4 @@
-"""When a run has no future: the loss is not a number any more, or float16 skips every update."""
+"""Detects divergence: the loss is no longer finite, or float16 skips every update."""
 
 import math
 from collections.abc import Mapping
@@ -14,7 +14,7 @@ TRY_HALF = "--precision=mixed_bfloat16 or float32, and look for infinities in th
 
 
 def check_steps(config: Config, optimizer: Any, step: int, bad_in_a_row: int) -> None:
-    """Raises a `DivergedError` after too many bad steps, however many records they are spread over."""
+    """Raises a `DivergedError` after too many bad steps in a row, also across records."""
     if bad_in_a_row < PATIENCE[config.precision]:
         return
     if config.precision != "mixed_float16":
@@ -23,7 +23,7 @@ def check_steps(config: Config, optimizer: Any, step: int, bad_in_a_row: int) ->
 
 
 def check_result(config: Config, optimizer: Any, final: Mapping[str, Any]) -> None:
-    """Raises a `DivergedError` at the end of a run that never began to learn, or that has lost it all."""
+    """Raises a `DivergedError` at the end of a run without an update, or without a finite loss."""
     if updates_made(optimizer) == 0:
         raise DivergedError(f"no update in the whole run{_half(optimizer)}")
     loss = final.get("val_loss")
@@ -32,6 +32,6 @@ def check_result(config: Config, optimizer: Any, final: Mapping[str, Any]) -> No
 
 
 def _half(optimizer: Any) -> str:
-    """What to say of a loss scale; only float16 skips updates."""
+    """The part of a message about the loss scale; only float16 skips updates."""
     scale = float(optimizer.dynamic_scale.numpy())
     return f": losses or gradients are not finite, at a loss scale of {scale:g} now; {TRY}, {TRY_HALF}"

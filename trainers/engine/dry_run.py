@@ -1,4 +1,4 @@
-"""What a run would take, told before it is begun: data, updates, memory, floating-point operations, time and cost."""
+"""Estimates what a run would take: data, updates, memory, floating-point operations, time and cost."""
 
 import dataclasses
 import itertools
@@ -17,15 +17,15 @@ from trainers.engine.setup import Setup
 from trainers.engine.step import Sums
 from trainers.engine.task import Task
 
-SAMPLED = 16  # micro-batches whose sizes are looked at; the largest is traced
-PATIENCE = 60.0  # seconds: where a few steps take longer, one micro-batch is timed in their place
-WARM_STEPS, TIMED, ENOUGH = 2, 5, 4.0  # steps that are not timed; then so many times, for so many seconds
-TRAINING_PASSES = 3.0  # a validation is a forward pass, about a third of what a training step computes
+SAMPLED = 16  # micro-batches whose sizes are compared; the largest is traced
+PATIENCE = 60.0  # seconds: if a few steps take longer, one micro-batch is timed instead
+WARM_STEPS, TIMED, ENOUGH = 2, 5, 4.0  # untimed steps; then the least number of timings, and seconds
+TRAINING_PASSES = 3.0  # validation is a forward pass, about a third of a training step
 
 
 @dataclasses.dataclass(frozen=True)
 class Hardware:
-    """One accelerator: dense peak numbers of its data sheet, memory in GB, and a price per hour to reckon with."""
+    """One accelerator: dense peak TFLOPS from its data sheet, memory in GB, and an assumed price per hour."""
 
     half_tflops: float
     single_tflops: float
@@ -33,7 +33,7 @@ class Hardware:
     price: float
 
 
-# Prices are round numbers of the order that clouds ask on demand; --price has your own.
+# Prices are rounded on-demand prices of clouds; --price sets your own.
 HARDWARE = {
     "V100": Hardware(125, 15.7, 32, 2.5),
     "A100": Hardware(312, 19.5, 80, 3.5),
@@ -62,7 +62,7 @@ class Estimate:
 
     @property
     def flops(self) -> float:
-        """Of the whole run, over all replicas."""
+        """Floating-point operations of the whole run, over all replicas."""
         return (self.updates * self.flops_per_update + self.flops_of_validation) * self.replicas
 
 
@@ -86,14 +86,14 @@ def estimate(setup: Setup) -> Estimate:
         weight_bytes=_bytes(setup.model.variables),
         optimizer_bytes=_bytes(setup.optimizer.variables),
         gradient_bytes=gradient_bytes,
-        activation_bytes=max(0, cost.peak_bytes - _bytes(weights)),  # gradients are among what exists at the end
+        activation_bytes=max(0, cost.peak_bytes - _bytes(weights)),  # the peak includes the gradients
         flops_per_update=flops,
         flops_of_validation=validations * steps * flops / config.accumulate / TRAINING_PASSES,
     )
 
 
 def describe_run(task: Task, config: Config, runs: int = 1) -> str:
-    """What `--dry_run` prints, for a run or for as many as a sweep has."""
+    """The output of `--dry_run`, for one run or for all runs of a sweep."""
     setup = Setup(config, task)
     found = estimate(setup)
     data, plan = setup.data, setup.plan
@@ -105,20 +105,20 @@ def describe_run(task: Task, config: Config, runs: int = 1) -> str:
         f"model: {found.parameters:,} parameters on each of {found.replicas} replicas, {config.precision}",
         _memory_line(found),
         f"compute: {_amount(found.flops_per_update * found.replicas, 'FLOP')} per update, "
-        f"{_amount(found.flops, 'FLOP')} per run with its validations (products alone)",
+        f"{_amount(found.flops, 'FLOP')} per run including validation (matrix products and convolutions only)",
         *_time_lines(config, found, runs),
-        f"time here: {_duration(seconds_here(setup, found) * runs)} for {_runs(runs)}, by the time of a few steps",
+        f"time here: {_duration(seconds_here(setup, found) * runs)} for {_runs(runs)}, estimated from a few steps",
     ]
     return "\n".join(lines)
 
 
 def _warmup(config: Config) -> str:
     period = effective_period(config)
-    return "dynamic warmup" if period is None else f"warmup worth {period:,.0f} updates"
+    return "dynamic warmup" if period is None else f"warmup that costs {period:,.0f} full updates"
 
 
 def seconds_here(setup: Setup, found: Estimate) -> float:
-    """How long a run would take on the devices of this process, by the time of a few steps that are then forgotten."""
+    """The time that a run would take on the devices of this process, estimated from a few steps."""
     share = found.flops_of_validation / max(found.updates * found.flops_per_update, 1.0)
     return _seconds_per_step(setup, found) * found.updates * (1 + share)
 
@@ -138,11 +138,11 @@ def _seconds_per_step(setup: Setup, found: Estimate) -> float:
         rates.append(seconds / count)
         taken += seconds
         count *= 2 if seconds < ENOUGH / 10 else 1
-    return float(np.median(rates))  # other programs may have come between
+    return float(np.median(rates))  # other programs may slow some of them
 
 
 def _seconds_per_micro_batch(setup: Setup) -> float:
-    """Of its gradients alone, which is most of a step. The first call compiles, unless the second would take long."""
+    """The time of its gradients, which is most of a step. The first call only counts if a second would take long."""
     compute = tf.function(setup.stepper._micro_gradients)
     batches = sampled_batches(setup)
     chosen = sorted(batches, key=_elements)[len(batches) // 2]
@@ -164,12 +164,12 @@ def _memory_line(found: Estimate) -> str:
         "weights": found.weight_bytes,
         "optimizer": found.optimizer_bytes,
         "gradients": found.gradient_bytes,
-        "activations of a micro-batch": found.activation_bytes,
+        "activations per micro-batch": found.activation_bytes,
     }
     listed = ", ".join(f"{name} {_amount(size, 'B')}" for name, size in parts.items())
     fits = [name for name, hardware in HARDWARE.items() if found.total_bytes <= hardware.memory * 1e9]
-    total = f"{_amount(found.total_bytes, 'B')} in all"
-    return f"memory of a replica: {listed}; {total}; fits {', '.join(fits) or 'none of the accelerators below'}"
+    total = f"{_amount(found.total_bytes, 'B')} in total"
+    return f"memory per replica: {listed}; {total}; fits {', '.join(fits) or 'none of the accelerators below'}"
 
 
 def _time_lines(config: Config, found: Estimate, runs: int) -> list[str]:

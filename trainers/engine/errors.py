@@ -1,4 +1,4 @@
-"""What can keep a run from its end, apart from a config that no run can start with (`ConfigError`)."""
+"""Errors that end a run early. A config that no run can start with is a `ConfigError`."""
 
 
 class DataError(ValueError):
@@ -6,18 +6,18 @@ class DataError(ValueError):
 
 
 class DivergedError(Exception):
-    """The loss is not a number any more."""
+    """The loss is no longer finite, or updates have stopped."""
 
     status = "diverged"
 
 
 class IncompleteError(Exception):
-    """Work that has ended without all that was planned. The message says how much is lacking.
+    """Work that has ended without all that was planned. The message says what is missing.
 
     Args:
-        lacking: What is lacking, "1 failed, 2 missing" say.
-        said: What there is, for the user to read.
-        advice: Why, and how to go on.
+        lacking: What is missing, such as "1 failed, 2 missing".
+        said: The results so far, for the user to read.
+        advice: The reason, and how to continue.
     """
 
     status = "incomplete"

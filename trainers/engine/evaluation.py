@@ -1,4 +1,4 @@
-"""Metrics of whole data sets, with the weights that a run would keep."""
+"""Evaluates models on whole data sets, with the weights that a run keeps."""
 
 import contextlib
 import dataclasses
@@ -30,11 +30,11 @@ class Evaluator:
         self.setup, self.stepper, self.task, self.team = setup, setup.stepper, setup.task, team
 
     def validate(self) -> dict[str, float]:
-        """The metrics of the validation data, those that are no means over examples among them."""
+        """The metrics of the validation data, including those that are not means over examples."""
         return self._means(self.setup.validation, self.setup.data.validation) | self.setup.extra_validation()
 
     def measure(self, source: Source) -> dict[str, float]:
-        """The metrics of other data, means over examples alone."""
+        """The metrics of other data, only those that are means over examples."""
         return self._means(self.setup.evaluation(source), source)
 
     def _means(self, batches: Any, source: Source) -> dict[str, float]:
@@ -43,7 +43,7 @@ class Evaluator:
         while left:
             count, began = self.team.agreed_steps(pace.steps(left)), time.perf_counter()
             for batch in self.stepper.evaluate(iterator, tf.constant(count)).numpy():
-                sums = sums + batch  # in their order, wherever a call ended
+                sums = sums + batch  # batch by batch, so that the sum does not depend on where calls end
             pace.took(count, time.perf_counter() - began)
             left -= count
         values = dict(zip(self.stepper.measured, sums.tolist(), strict=True))
@@ -53,7 +53,7 @@ class Evaluator:
 
 
 def evaluate(task: Task, config: Config) -> dict[str, float]:
-    """The metrics of a saved model: of the validation data, and of all others that a run ends with. Writes nothing."""
+    """The metrics of a saved model on the validation data and on the data of a run's final results. Writes nothing."""
     flag = "--evaluate_only without --init_from needs a model in --output_dir, which"
     place, flag = (config.output_dir, flag) if config.init_from is None else (config.init_from, "--init_from")
     path = model_file(place, flag)  # before anything is loaded
@@ -69,9 +69,9 @@ def evaluate(task: Task, config: Config) -> dict[str, float]:
 
 
 def _check_flags(config: Config) -> None:
-    """Raises a `ConfigError` for other data or another model than the run in --output_dir had.
+    """Raises a `ConfigError` if the data or the model differ from those of the run in --output_dir.
 
-    What every task has says how to train, and changes no metric of a model that is trained.
+    The flags that all tasks share are about training, and do not change the metrics of a trained model.
     """
     path = pathlib.Path(config.output_dir) / CONFIG
     if not path.exists():
@@ -81,7 +81,7 @@ def _check_flags(config: Config) -> None:
     for name in now:
         if name not in general and now[name] != before.get(name):
             raise ConfigError(
-                f"--evaluate_only must have the flags of the run in --output_dir that tell its data and its model: "
+                f"--evaluate_only must have the data and model flags of the run in --output_dir: "
                 f"--config={path} has them all, and --init_from takes a model with any flags. "
                 f"Received: {name}={now[name]!r}, not {before.get(name)!r}"
             )
@@ -89,7 +89,7 @@ def _check_flags(config: Config) -> None:
 
 @contextlib.contextmanager
 def averaged_weights(setup: Setup) -> Iterator[None]:
-    """Inside, the model has the moving averages of its weights, if the run keeps some."""
+    """Inside, the model has the moving averages of its weights, if the run keeps them."""
     if setup.config.ema is None:
         yield
         return

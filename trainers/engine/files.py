@@ -1,4 +1,4 @@
-"""Files that appear whole or not at all, and JSON that every reader understands."""
+"""Files that are written whole or not at all, and JSON that every reader understands."""
 
 import json
 import math
@@ -8,7 +8,7 @@ import stat
 from collections.abc import Iterable
 from typing import Any
 
-# What a killed write leaves behind: `atomic_file`'s, a model's, and those of Keras for a model larger than the memory.
+# What a killed write leaves behind: files of `atomic_file`, of a model, and of Keras for a model larger than memory.
 LEFTOVERS = (".*.tmp", ".*.tmp.keras", "tmp????????")
 
 
@@ -34,11 +34,11 @@ class atomic_file:  # noqa: N801 - used as a function
 
 
 class UnreadableError(ValueError):
-    """A file that is not what it should be; the message tells what is wrong with it, but not its name."""
+    """A file that is not what it should be. The message says what is wrong, but not the name of the file."""
 
 
 def read_bytes(path: pathlib.Path | str) -> bytes:
-    """What is in a file; whatever is wrong with it is an `UnreadableError`. Never waits for a pipe."""
+    """The content of a file, or an `UnreadableError`. Never waits for a pipe."""
     try:
         if not stat.S_ISREG(os.stat(path).st_mode):
             raise UnreadableError("not a regular file")
@@ -60,7 +60,7 @@ def read_text(path: pathlib.Path | str) -> str:
 
 
 def read_json(path: pathlib.Path | str) -> Any:
-    """What a file of JSON says; an `UnreadableError` if it does not say anything."""
+    """The content of a JSON file, or an `UnreadableError`."""
     text = read_text(path)
     try:
         return json.loads(text)
@@ -69,7 +69,7 @@ def read_json(path: pathlib.Path | str) -> Any:
 
 
 def read_object(path: pathlib.Path | str) -> dict[str, Any]:
-    """The same for a file that must hold names and values."""
+    """The content of a JSON file that must be an object, or an `UnreadableError`."""
     found = read_json(path)
     if not isinstance(found, dict):
         raise UnreadableError(f"not a JSON object, but {type(found).__name__}")
@@ -85,7 +85,7 @@ def remove_leftovers(folder: pathlib.Path, patterns: Iterable[str] = LEFTOVERS) 
 
 
 def json_text(value: Any, indent: int | None = None) -> str:
-    """JSON as its standard has it, which knows neither NaN nor infinity: both become null.
+    """Standard JSON, which has neither NaN nor infinity: both become null.
 
     >>> json_text({"loss": float("nan"), "error": [0.5, float("inf")]})
     '{"loss": null, "error": [0.5, null]}'

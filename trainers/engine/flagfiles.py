@@ -1,4 +1,4 @@
-"""Looks at the files of `--flagfile` before absl reads them: it warns of a circle, and waits for a pipe for ever."""
+"""Checks the files of `--flagfile` before absl reads them: absl only warns of a cycle, and waits forever for a pipe."""
 
 import itertools
 import os
@@ -14,7 +14,7 @@ def check_flagfiles(arguments: Sequence[str], inside: tuple[str, ...] = ()) -> N
 
     Args:
         arguments: A command line, or the lines of a file of flags.
-        inside: The files of flags that these are in.
+        inside: The files of flags that contain these arguments.
     """
     for name in _named(arguments):
         path = os.path.realpath(os.path.expanduser(name.strip()))

@@ -15,14 +15,14 @@ from trainers.engine.flagfiles import check_flagfiles
 
 FlagsT = TypeVar("FlagsT", bound="Flags")
 
-# Whether a run with another value of a field is another run: True, or False, or a function that tells, given the
-# config, why it is one ("" if it is not). BY_CONTENT is for places of data: what is there counts, not where it is.
+# Whether another value of a field makes a different run: True, False, or a function of the config that returns the
+# reason ("" if it is the same run). BY_CONTENT is for paths of data: their content counts, not the path.
 Identity = bool | str | Callable[[Any], str]
 BY_CONTENT = "content"
 CONFIG_HELP = "config.json of another run to repeat; flags on the command line take precedence."
-# What TensorFlow, NumPy and files of JSON can count with.
+# The integers that TensorFlow, NumPy and JSON files can hold.
 INTEGERS = range(-(2**63), 2**63)
-RANGE_AT_MOST = 10_000  # integers that `1-10` may stand for
+RANGE_AT_MOST = 10_000  # integers in a range such as `1-10`
 
 
 class ConfigError(ValueError):
@@ -38,15 +38,15 @@ def option(
     positional: bool = False,
     repeated: bool = False,
 ) -> Any:
-    """A field that is a flag too. Its `identity` is the one place that says whether it changes a run's result.
+    """A field that is also a flag. Its `identity` is the only place that says whether it changes a run's result.
 
     Args:
-        default: The value of the flag where it is not given.
-        help: What `--help` says.
-        choices: The values it may have.
-        identity: Whether a run can be resumed with another value, see `Identity`.
-        positional: True for the one field that is not a flag, but takes the arguments that are not flags.
-        repeated: True for a tuple whose items are given by the same flag, once for each, and may have commas.
+        default: The value if the flag is not given.
+        help: The text in `--help`.
+        choices: The allowed values.
+        identity: Whether another value makes a different run, see `Identity`.
+        positional: True for the one field that is not a flag, but takes the positional arguments.
+        repeated: True for a tuple whose flag is given once per item, so that items may contain commas.
     """
     metadata = {
         "help": help,
@@ -60,12 +60,12 @@ def option(
 
 @dataclasses.dataclass(frozen=True)
 class Flags:
-    """The flags of a program: every field is one. A class may group those that it declares under a `subject`."""
+    """The flags of a program, one per field. A class groups the flags that it declares under its `subject`."""
 
     subject: ClassVar[str] = "Other"
 
     def validate(self) -> None:
-        """Raises `ConfigError` for the first value that cannot be."""
+        """Raises a `ConfigError` for the first invalid value."""
         for field in dataclasses.fields(self):
             choices, value = field.metadata["choices"], getattr(self, field.name)
             for item in value if isinstance(value, tuple) else (value,):
@@ -83,20 +83,20 @@ class Flags:
         require(getattr(self, name) == default, rule, getattr(self, name))
 
     def plain(self) -> dict[str, Any]:
-        """Every value as JSON has it."""
+        """All values as plain JSON values."""
         plain: dict[str, Any] = json.loads(json.dumps(dataclasses.asdict(self)))
         return plain
 
     def identity(self) -> dict[str, Any]:
-        """What the result of a run depends on, as plain JSON values, apart from its data."""
+        """The values that the result of a run depends on, apart from its data, as plain JSON values."""
         return {name: value for name, value in self.plain().items() if self._identity_of(name) is True}
 
     def data_places(self) -> dict[str, Any]:
-        """Where the data are, which matters only where it is not known what they are."""
+        """The paths of the data, which matter only if their content is not known."""
         return {name: value for name, value in self.plain().items() if self._identity_of(name) == BY_CONTENT}
 
     def reason(self, name: str) -> str:
-        """Why a run with another value of a field is another run, where that needs saying."""
+        """Why another value of a field makes a different run; empty if it needs no explanation."""
         field = self.__dataclass_fields__.get(name)
         told = field.metadata["identity"] if field else True
         return str(told(self)) if callable(told) else ""
@@ -108,10 +108,10 @@ class Flags:
 
 @dataclasses.dataclass(frozen=True)
 class Settings(Flags):
-    """What every program has that keeps its results in a folder."""
+    """The flags of every program that keeps its results in a folder."""
 
     subject = "Results"
-    trains: ClassVar[bool] = True  # on TensorFlow; what only computes and draws needs none
+    trains: ClassVar[bool] = True  # on TensorFlow, which programs that only compute and draw do not need
 
     output_dir: str = option("", "Folder that the run writes to.", identity=False)
 
@@ -121,14 +121,14 @@ class Settings(Flags):
 
 
 def parse_arguments(config_class: type[FlagsT], arguments: Sequence[str]) -> FlagsT:
-    """The config of a command line, without a program: its flags are known here alone."""
+    """Parses a command line into a config, without defining global flags."""
     values: Any = flags.FlagValues()  # type: ignore[no-untyped-call]
     define_flags(config_class, values)
     return read_flags(config_class, parse_flags(values, ["", *arguments]), values)
 
 
 def parse_flags(flag_values: Any, arguments: Sequence[str], known_only: bool = False) -> list[str]:
-    """Gives flags the values of a command line, and returns the arguments that are not flags."""
+    """Sets flags from a command line, and returns the arguments that are not flags."""
     try:
         check_flagfiles(arguments[1:])
         parsed: list[str] = flag_values(list(arguments), known_only=known_only)
@@ -181,7 +181,7 @@ def define_flags(config_class: type[Flags], flag_values: Any = flags.FLAGS) -> N
 
 
 def _number_parser(parser_class: type[Any], kind: Any) -> Any:
-    """A number that may be left out is also left out by `--name=`, which undoes what a flagfile says."""
+    """For an optional number, `--name=` means `None`, which undoes the value of a flagfile."""
 
     class OrNothing(parser_class):
         def parse(self, argument: Any) -> Any:
@@ -191,7 +191,7 @@ def _number_parser(parser_class: type[Any], kind: Any) -> Any:
 
 
 def read_flags(config_class: type[FlagsT], beside: Sequence[str], flag_values: Any = flags.FLAGS) -> FlagsT:
-    """The config that parsed flags and the arguments beside them describe, checked."""
+    """The checked config of parsed flags and the arguments `beside` them."""
     values = _repeated(config_class, flag_values)
     for field in _flag_fields(config_class):
         flag = flag_values[field.name]
@@ -227,14 +227,14 @@ def make_config(config_class: type[FlagsT], values: dict[str, Any]) -> FlagsT:
 
 
 def stored_config(config_class: type[FlagsT], values: dict[str, Any]) -> FlagsT:
-    """The config of a run that is there, not checked again; flags that an older version did not have get defaults."""
+    """The config of an existing run, not checked again; flags that its version did not have get their defaults."""
     types = typing.get_type_hints(config_class)
     known = {field.name for field in dataclasses.fields(config_class)}
     return config_class(**{name: _value(name, types[name], value) for name, value in values.items() if name in known})
 
 
 def _value(name: str, kind: Any, value: Any) -> Any:
-    """A value as its field has it, or a `ConfigError`: JSON may hold anything. Lists are tuples in a config."""
+    """Converts a value to the type of its field, or raises a `ConfigError`. Lists become tuples."""
     if typing.get_origin(kind) is tuple:
         items = value if isinstance(value, list | tuple) else None
         require(items is not None, f"--{name} must be a list", value)
@@ -242,13 +242,13 @@ def _value(name: str, kind: Any, value: Any) -> Any:
         listed = [one for item in value for one in _range(name, item)] if int in kinds else value
         return tuple(_single(name, kinds, item) for item in listed)
     kinds = typing.get_args(kind) or (kind,)
-    if isinstance(value, str) and str not in kinds:  # absl has made numbers of flags, but not of the items of a list
+    if isinstance(value, str) and str not in kinds:  # absl converts numbers of flags, but not the items of a list
         raise ConfigError(f"--{name} must not be text. Received: {value!r}")
     return _single(name, kinds, value)
 
 
 def _range(name: str, item: Any) -> Iterable[Any]:
-    """What an item of a list of integers stands for: itself, or all integers of a range.
+    """The integers that an item of a list stands for: itself, or all integers of a range.
 
     >>> list(_range("seeds", "7")), list(_range("seeds", "1-3")), list(_range("seeds", "-2"))
     (['7'], [1, 2, 3], ['-2'])
@@ -299,7 +299,7 @@ def _number(name: str, value: Any) -> float:
 
 
 def read_config(path: Any) -> dict[str, Any]:
-    """The flags that a run's config.json holds."""
+    """The flags in a run's config.json."""
     rule = "--config must be the config.json of a run"
     try:
         stored = read_object(path).get("config")

@@ -1,4 +1,4 @@
-"""What a traced function costs: multiplications and additions of its products, and the memory that it needs at once.
+"""The cost of a traced function: floating-point operations of its matrix products and convolutions, and peak memory.
 
 Both follow from the shapes in the graph. Where a shape depends on data, such as the number of words in a band, it is
 taken from a batch.
@@ -14,11 +14,11 @@ import tensorflow as tf
 
 from trainers.engine.graph_shapes import Shapes, traced_shapes
 
-# Operations whose output is the memory of their first input.
+# Operations whose output shares the memory of their first input.
 VIEWS = ("Identity", "Reshape", "ExpandDims", "Squeeze", "StopGradient", "PreventGradient", "IdentityN")
-# Operations without memory of their own: what they return is counted elsewhere, or is a few numbers.
+# Operations without their own memory: what they return is counted elsewhere, or is a few numbers.
 FREE = ("Placeholder", "Const", "ReadVariableOp", "Shape", "NoOp", "VarHandleOp")
-# Elementwise operations, which write over an input that nobody needs any more.
+# Elementwise operations, which overwrite an input that is no longer needed.
 IN_PLACE = (
     *("Add", "AddV2", "Sub", "Mul", "RealDiv", "Maximum", "Minimum", "Neg", "Relu", "ReluGrad", "Tanh", "TanhGrad"),
     *("BiasAdd", "Softmax", "Exp", "Log", "Sqrt", "Rsqrt", "Square", "SelectV2", "AddN", "Cast", "LogSoftmax"),
@@ -27,14 +27,14 @@ IN_PLACE = (
 
 @dataclasses.dataclass(frozen=True)
 class Cost:
-    """Of one call: floating-point operations, and bytes besides inputs and variables."""
+    """The cost of one call: floating-point operations, and bytes besides inputs and variables."""
 
     flops: float
     peak_bytes: int
 
 
 def cost_of(function: Callable[..., Any], arguments: Sequence[Any]) -> Cost:
-    """The cost of a function of nested tensors, for tensors like these."""
+    """The cost of a function of nested tensors, for arguments like these."""
     flat = tf.nest.flatten(list(arguments))
 
     def flattened(*tensors: Any) -> Any:
@@ -67,7 +67,7 @@ class _Sizes:
 
 
 def _flops(operation: Any, sizes: _Sizes) -> float:
-    """Of products; all other operations take little beside them."""
+    """Of matrix products and convolutions; all other operations take little in comparison."""
     kind = operation.type
     if kind in ("MatMul", "BatchMatMulV2", "BatchMatMulV3", "BatchMatMul"):
         transposed = operation.get_attr("transpose_a" if kind == "MatMul" else "adj_x")

@@ -1,7 +1,7 @@
-"""The shape of every tensor of a traced function, also of those whose size depends on data: these as in a batch.
+"""The shape of every tensor of a traced function. Sizes that depend on data are those of a given batch.
 
 TensorFlow infers shapes while it traces. What it cannot know, such as how many words of a batch are in a band, is
-computed from the batch, without computing the network, and TensorFlow is made to infer the others from there.
+computed from the batch, without running the network, and TensorFlow infers the others from there.
 """
 
 import math
@@ -13,11 +13,11 @@ import tensorflow as tf
 
 Shapes = dict[str, tuple[int, ...]]
 PASSES_AT_MOST = 10
-SHAPE_SIZED = 16  # elements of an integer tensor that may be a shape
+SHAPE_SIZED = 16  # most elements of an integer tensor that may be a shape
 
 
 def traced_shapes(wrapped: Any, values: Sequence[Any]) -> Shapes:
-    """By tensor name; `wrapped` comes from `wrap_function`, and `values` are a batch of its arguments."""
+    """Shapes by tensor name; `wrapped` comes from `wrap_function`, and `values` are a batch of its arguments."""
     operations = wrapped.graph.get_operations()
     known: Shapes = {
         tensor.name: tuple(tensor.shape.as_list())
@@ -25,7 +25,7 @@ def traced_shapes(wrapped: Any, values: Sequence[Any]) -> Shapes:
         for tensor in operation.outputs
         if tensor.shape.is_fully_defined()
     }
-    # Axes, at most a few; there are many of them, and nothing large depends on them.
+    # Lists of a few axes; there are many of them, and nothing large depends on them.
     known |= {name: (0,) for op in operations if op.type == "BroadcastGradientArgs" for name in _names(op)}
     for _ in range(PASSES_AT_MOST):
         unknown = [operation for operation in operations if any(name not in known for name in _names(operation))]
@@ -51,7 +51,7 @@ def _numbers(operation: Any) -> list[Any]:
 
 
 def _from_batch(wrapped: Any, operation: Any, values: Sequence[Any], known: Shapes) -> Shapes:
-    """The shapes of an operation's outputs, from integers of the batch; none if they do not tell."""
+    """The shapes of an operation's outputs, from integers of the batch; empty if they do not follow from it."""
 
     def computed(tensor: Any) -> np.ndarray:
         result: np.ndarray = wrapped.prune(wrapped.inputs[: len(values)], [tensor])(*values)[0].numpy()
@@ -75,13 +75,13 @@ def _from_batch(wrapped: Any, operation: Any, values: Sequence[Any], known: Shap
 
 
 def _at_most(operation: Any, known: Shapes) -> Shapes:
-    """Where nothing tells: a sum over axes that are not known, say, is at most as large as what it sums."""
+    """An upper bound for shapes that cannot be inferred: a sum over unknown axes is at most as large as its input."""
     largest = max((known[tensor.name] for tensor in _numbers(operation)), key=math.prod, default=())
     return {name: largest for name in _names(operation) if name not in known}
 
 
 def _inferred(graph: Any, known: Mapping[str, tuple[int, ...]]) -> Shapes:
-    """What TensorFlow infers of the other tensors, when those that are known are given to it as placeholders."""
+    """The shapes that TensorFlow infers if the known tensors are given to it as placeholders."""
     definition = tf.compat.v1.GraphDef(versions=graph.as_graph_def().versions)
     given: set[str] = set()
     for operation in graph.get_operations():
@@ -97,7 +97,7 @@ def _inferred(graph: Any, known: Mapping[str, tuple[int, ...]]) -> Shapes:
         if operation.outputs and operation.outputs[0].name not in given:
             copy = definition.node.add()
             copy.CopyFrom(operation.node_def)
-            del copy.input[:]  # control inputs have no part in shapes, nor have places
+            del copy.input[:]  # shapes depend neither on control inputs nor on devices
             copy.attr.pop("_class", None)
             copy.input.extend(_placeholder(t.name) if t.name in given else t.name for t in operation.inputs)
     with tf.Graph().as_default() as other:
@@ -107,7 +107,7 @@ def _inferred(graph: Any, known: Mapping[str, tuple[int, ...]]) -> Shapes:
 
 
 def _may_be_a_shape(operation: Any, known: Mapping[str, tuple[int, ...]]) -> bool:
-    """Whether values, not only shapes, of an operation's outputs may decide the shapes of others."""
+    """Whether the values of an operation's outputs, not only their shapes, may decide other shapes."""
     integers = all(tensor.dtype in (tf.int32, tf.int64) for tensor in operation.outputs)
     small = all(math.prod(known.get(name, (0,))) <= SHAPE_SIZED for name in _names(operation))
     return operation.type == "Const" or (

@@ -1,4 +1,4 @@
-"""What `--help` says: a program's own description, and its flags by subject. Needs no TensorFlow."""
+"""The text of `--help`: a program's own description, and its flags by subject. Needs no TensorFlow."""
 
 import dataclasses
 import shutil
@@ -8,12 +8,12 @@ from typing import Any
 from trainers.engine.flags import CONFIG_HELP, Flags, Settings
 
 WIDTH_AT_MOST, INDENT = 110, 8
-# What absl has for every program; its own list is long, and nobody asks for the rest of it.
+# The flag of absl that users need; its own list is long.
 COMMON = {"flagfile": "File of flags, one per line; flags on the command line take precedence."}
 
 
 def help_text(config_class: type[Flags], description: str) -> str:
-    """The description, then every flag with its default, its choices and what it is."""
+    """The description, then every flag with its default, its choices and its help."""
     lines = [textwrap.dedent(description).strip()]
     for subject, fields in by_subject(config_class).items():
         lines += ["", f"{subject}:", *(_flag(field) for field in fields)]

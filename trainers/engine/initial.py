@@ -1,4 +1,4 @@
-"""Weights to begin with, from another run or a file."""
+"""Initial weights, from another run or a file."""
 
 import pathlib
 from typing import Any
@@ -7,7 +7,7 @@ import keras
 
 from trainers.engine.flags import ConfigError
 
-# Of a run's folder, the first that is there.
+# In a run's folder, the first of these that exists is used.
 MODELS = ("average.keras", "best.keras", "last.keras")
 
 
@@ -21,7 +21,7 @@ def model_file(place: str, flag: str) -> pathlib.Path:
 
 
 def load_weights(model: keras.Model, path: pathlib.Path, flag: str) -> None:
-    """Gives a model the weights of a saved one, which must be of the same shapes."""
+    """Loads the weights of a saved model, which must have the same shapes."""
     try:
         stored: Any = keras.models.load_model(path, compile=False)
     except (OSError, ValueError, TypeError) as error:

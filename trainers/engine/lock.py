@@ -1,4 +1,4 @@
-"""One process at a time works in a folder. The kernel keeps the lock: it ends with the process, killed or not."""
+"""Locks a folder for one process at a time. The kernel releases the lock when the process ends, even if killed."""
 
 import contextlib
 import fcntl
@@ -21,7 +21,7 @@ class InUseError(ConfigError):
 
 @contextlib.contextmanager
 def locked(folder: pathlib.Path) -> Iterator[None]:
-    """Makes the folder if need be and holds its lock; an `InUseError` if another process has it."""
+    """Creates the folder if needed and holds its lock. Raises an `InUseError` if another process has it."""
     try:
         folder.mkdir(parents=True, exist_ok=True)
         file = os.open(folder / LOCK, os.O_RDWR | os.O_CREAT, 0o666)
@@ -62,7 +62,7 @@ def _lock(file: int, folder: pathlib.Path) -> None:
 
 
 def _close_in_child() -> None:
-    """A lock lives as long as anyone has its file open: a child must not keep that of a parent that was killed."""
+    """Closes the lock files in a forked child, which would otherwise keep the locks of a parent that was killed."""
     for file in _held:
         os.close(file)
     _held.clear()

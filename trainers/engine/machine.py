@@ -1,4 +1,4 @@
-"""What a run was made on, so that its numbers can be read later."""
+"""The machine of a run, recorded so that its numbers can be interpreted later."""
 
 import functools
 import os
@@ -16,7 +16,7 @@ def this_machine() -> dict[str, Any]:
 
 
 def _processor() -> str:
-    """The name that Linux has for it; elsewhere that of its architecture."""
+    """The name of the processor on Linux; elsewhere, that of its architecture."""
     lines = CPUINFO.read_text().splitlines() if CPUINFO.exists() else []
     names = [line.partition(":")[2].strip() for line in lines if line.startswith("model name")]
     return names[0] if names else platform.machine()

@@ -61,7 +61,7 @@ def make_optimizer(config: Config, steps_per_epoch: int, total_steps: int) -> ke
 
 
 def wrapped(optimizer: keras.optimizers.Optimizer, config: Config) -> keras.optimizers.Optimizer:
-    """With a loss scale if need be; gradients are summed over the replicas before anything looks at them."""
+    """Adds a loss scale if needed, and sums gradients over the replicas before anything else."""
     if config.precision == "mixed_float16":
         optimizer = keras.optimizers.LossScaleOptimizer(optimizer)
     return tfwarmup.reduce_first(optimizer)
@@ -85,10 +85,10 @@ def make_rate(config: Config, steps_per_epoch: int, total_steps: int) -> float |
 
 
 def bare_optimizer(config: Config, steps_per_epoch: int, total_steps: int) -> keras.optimizers.Optimizer:
-    """Decay, warmup and clipping."""
+    """The optimizer with decay, warmup and clipping, without a loss scale."""
     try:
         return _named_optimizer(config, make_rate(config, steps_per_epoch, total_steps))
-    except ValueError as error:  # the library's own words: beta_2 too small for RAdam, for one
+    except ValueError as error:  # from the library, such as a beta_2 that is too small for RAdam
         raise ConfigError(str(error)) from error
 
 

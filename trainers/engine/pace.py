@@ -1,18 +1,18 @@
-"""How many steps to take in one call of the graph: enough to be fast, few enough to hear a signal soon."""
+"""How many steps to run in one call of the graph: enough to be fast, few enough to react to a signal soon."""
 
 import time
 
-SECONDS = 1.0  # of a call
+SECONDS = 1.0  # per call
 
 
 class Pace:
-    """Follows how long a step takes."""
+    """Chooses the number of steps per call from the time that steps take."""
 
     def __init__(self) -> None:
         self._steps = 1  # nothing is known yet
 
     def steps(self, left: int) -> int:
-        """How many of the steps that are left to take in the next call."""
+        """The number of steps in the next call, at most `left`."""
         return min(self._steps, left)
 
     def took(self, steps: int, seconds: float) -> None:
@@ -20,7 +20,7 @@ class Pace:
 
 
 class Speed:
-    """Examples per second between two records. A process's first step is left out: it compiles what it needs."""
+    """Examples per second between two records. The first step of a process, which compiles, is left out."""
 
     def __init__(self) -> None:
         self._first = True
@@ -36,19 +36,19 @@ class Speed:
 
     @property
     def per_second(self) -> float | None:
-        """None if there was nothing but a first step."""
+        """`None` if there was only a first step."""
         return self._weight / self._seconds if self._seconds else None
 
 
 class Clock:
-    """The wall time of a run, pauses between its processes not counted, and when the next checkpoint is due."""
+    """The wall time of a run, without pauses between its processes, and when the next checkpoint is due."""
 
     def __init__(self, checkpoint_minutes: float) -> None:
         self._interval = 60 * checkpoint_minutes
         self.restart(0.0)
 
     def restart(self, seconds: float) -> None:
-        """The run has taken so long before."""
+        """Restarts the clock for a run that has already taken `seconds`."""
         self._began = self._saved = time.monotonic()
         self._before = seconds
 

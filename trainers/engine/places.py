@@ -1,20 +1,20 @@
-"""Whether a folder can take what a program writes, found out before anything is loaded; changes nothing."""
+"""Checks whether a program can write to a folder, before anything is loaded. Changes nothing."""
 
 import os
 import pathlib
 
 from trainers.engine.flags import ConfigError
 
-RULE = "--output_dir must be a folder, or a name that one can have"
+RULE = "--output_dir must be a folder, or a path where one can be created"
 
 
 def check_folder(name: str) -> None:
-    """Raises a `ConfigError` for a place that is no folder and cannot become one."""
+    """Raises a `ConfigError` for a path that is not a folder and cannot become one."""
     _nearest_folder(name)
 
 
 def check_writable(name: str) -> None:
-    """The same for a folder that cannot be written to as well, or that is on a full disk."""
+    """Like `check_folder`, but also refuses a folder that is not writable or is on a full disk."""
     folder = _nearest_folder(name)
     if not os.access(folder, os.W_OK | os.X_OK):
         raise ConfigError(f"--output_dir must be a folder that can be written to. Received: {name!r}, read-only")
@@ -24,13 +24,13 @@ def check_writable(name: str) -> None:
 
 
 def refused(name: str | pathlib.Path, error: Exception) -> ConfigError:
-    """What to say of a folder that the system does not let us use."""
+    """The error for a folder that the system does not let us use."""
     reason = error.strerror if isinstance(error, OSError) else None
     return ConfigError(f"{RULE}. Received: {_shortened(str(name))!r} ({reason or error})")
 
 
 def _nearest_folder(name: str) -> pathlib.Path:
-    """The folder itself, or the one that it would be made in."""
+    """The folder itself, or the existing one that it would be created in."""
     path = pathlib.Path(name)
     try:
         nearest = next(place for place in (path, *path.parents) if _exists(place))
@@ -43,7 +43,7 @@ def _nearest_folder(name: str) -> pathlib.Path:
 
 
 def _exists(place: pathlib.Path) -> bool:
-    """Links that lead nowhere are errors."""
+    """Whether a path exists. Broken links are errors."""
     try:
         os.stat(place)
     except FileNotFoundError:

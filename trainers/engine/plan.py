@@ -1,4 +1,4 @@
-"""How long a run is, and where it pauses."""
+"""The length of a run, and where it pauses."""
 
 import bisect
 import dataclasses
@@ -11,7 +11,7 @@ from trainers.engine.flags import INTEGERS, ConfigError, require
 
 @dataclasses.dataclass(frozen=True)
 class Plan:
-    """How long a run is."""
+    """The length of a run."""
 
     steps_per_epoch: int
     total_steps: int
@@ -46,5 +46,5 @@ class Plan:
         return step % self.steps_per_epoch == 0 or step == self.total_steps
 
     def checkpoints(self, every: int) -> int:
-        """How many checkpoints the run writes: one every so many steps, or every epoch, and one at its end."""
+        """The number of checkpoints that the run writes: one per `every` steps, or per epoch, and one at its end."""
         return -(-self.total_steps // (every or self.steps_per_epoch))

@@ -1,4 +1,4 @@
-"""Every private name of TensorFlow and Keras that the trainers use, in one place: a new version breaks them here."""
+"""Every private name of TensorFlow and Keras that the trainers use, so that a new version breaks only this module."""
 
 from collections.abc import Iterator
 from typing import Any
@@ -10,18 +10,18 @@ from tensorflow.python.eager import context
 
 
 def all_layers(model: keras.Model) -> Iterator[Any]:
-    """A model and all layers inside, however deep."""
+    """A model and all layers inside it, at any depth."""
     yield from model._flatten_layers()
 
 
 def untrained_variables(layer: Any) -> list[Any]:
-    """The variables that a layer itself, not one inside it, made not to be trained."""
+    """The variables that a layer itself, not one inside it, created as non-trainable."""
     found: list[Any] = layer._non_trainable_variables
     return found
 
 
 def place_of(optimizer: Any, variable: Any) -> int:
-    """Which of an optimizer's variables one is."""
+    """The index of a variable in an optimizer's lists."""
     place: int = optimizer._get_variable_index(variable)
     return place
 
@@ -34,15 +34,15 @@ def averages_of(optimizer: Any) -> list[Any]:
 
 
 def is_at_work() -> bool:
-    """Whether TensorFlow has begun in this process, with threads that a fork would not have."""
+    """Whether TensorFlow is initialized in this process, with threads that a fork would not have."""
     return bool(context.context()._initialized)
 
 
 def keep_sums_as_they_are() -> None:
-    """Turns one rewriting of graphs off.
+    """Turns off one graph optimization.
 
-    Where TensorFlow expects a graph to fill the memory of a device, and a CPU counts as 256 MB, it makes sums of
-    several tensors use temporary variables. Inside the loop over micro-batches these fail: "ALREADY_EXISTS: Resource
+    If TensorFlow expects a graph to fill the memory of a device (it assumes 256 MB for a CPU), it rewrites sums of
+    several tensors with temporary variables. Inside the loop over micro-batches these fail: "ALREADY_EXISTS: Resource
     .../tmp_var" (tensorflow issue 37740).
     """
     options = context.context().function_call_options

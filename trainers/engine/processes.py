@@ -1,4 +1,4 @@
-"""Processes that share what has been imported, and end with the one that started them."""
+"""Forked processes, which share the imports of their parent and end with it."""
 
 import multiprocessing
 import os
@@ -15,10 +15,10 @@ POLL_SECONDS = 0.1
 
 
 def fork(work: Callable[..., None], *arguments: Any) -> Any:
-    """A process that runs `work` and ends with this one, even if this one is killed.
+    """Starts a process that runs `work` and ends with this one, even if this one is killed.
 
-    `terminate` makes it stop as `signals` says, with everything saved. TensorFlow may have been imported, but not been
-    at work, in a process that forks.
+    `terminate` makes it stop as `signals` describes, with everything saved. A process that forks may have imported
+    TensorFlow, but not used it.
     """
 
     def run(parent: int) -> None:
@@ -26,7 +26,7 @@ def fork(work: Callable[..., None], *arguments: Any) -> Any:
         threading.Thread(target=_end_without, args=(parent,), daemon=True).start()
         try:
             work(*arguments)
-        except signals.StopRequested as stop:  # the one who started it all says so
+        except signals.StopRequested as stop:  # the parent reports it
             sys.exit(stop.exit_code)
 
     process = multiprocessing.get_context("fork").Process(target=run, args=(os.getpid(),))

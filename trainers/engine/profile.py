@@ -6,7 +6,7 @@ import tensorflow as tf
 
 
 class Profiler:
-    """Records what happens between two steps of a run; told where the run is, at least at these."""
+    """Profiles a run between two steps; `at` must be called at least at these."""
 
     def __init__(self, folder: pathlib.Path, steps: tuple[int, ...], chief: bool) -> None:
         self.folder, self.steps = folder, steps if chief else ()
@@ -23,7 +23,7 @@ class Profiler:
             self.close()
 
     def close(self) -> None:
-        """Writes what there is, also of a run that ends early."""
+        """Writes the profile, also of a run that ends early."""
         if self._running:
             tf.profiler.experimental.stop()
             self._running = False

@@ -1,4 +1,4 @@
-"""A main in a few lines: flags in, exit code out. TensorFlow is imported when the work begins, not before."""
+"""The main function of all programs: flags in, exit code out. TensorFlow is imported when the work begins."""
 
 import atexit
 import functools
@@ -30,10 +30,10 @@ HELP = ("--help", "-help", "--helpfull", "--helpshort", "-h", "-?")
 
 
 def run_program(config_class: type[Flags], work: Callable[[Any], str]) -> None:
-    """Defines a config's flags, parses them, works, prints what the work returns, and exits.
+    """Parses the flags of a config, calls `work`, prints what it returns, and exits.
 
     Exit codes: 0 done, 2 bad input or a machine without the memory or the disk space for it, 3 diverged, 4 incomplete
-    (a sweep that lacks runs), 5 done but not all could be printed, 130 stopped by Ctrl-C, 143 by SIGTERM.
+    (a sweep that lacks runs), 5 done but not all output could be printed, 130 stopped by Ctrl-C, 143 by SIGTERM.
     """
     protect_streams()
     if any(argument in HELP for argument in sys.argv[1:]):
@@ -45,7 +45,7 @@ def run_program(config_class: type[Flags], work: Callable[[Any], str]) -> None:
 
 
 def imported_late(module: str, name: str) -> Callable[[Any], str]:
-    """A function of a module that brings TensorFlow, which takes seconds: `--help` and bad flags do not wait for it."""
+    """Returns a function that imports its module when called: `--help` and bad flags do not wait for TensorFlow."""
 
     def call(config: Any) -> str:
         with quiet():
@@ -57,11 +57,11 @@ def imported_late(module: str, name: str) -> Callable[[Any], str]:
 
 
 def run_task(task: "Task | str", callbacks: "Sequence[RunCallback]" = ()) -> None:
-    """The program that trains a task, which may be named as in `trainers.tasks.CONFIGS`.
+    """Runs the program that trains a task.
 
     Args:
-        task: Task to train.
-        callbacks: Told of the run's beginning, its records and its end, see `trainers.engine.callbacks.RunCallback`.
+        task: Task to train, or its name in `trainers.tasks.CONFIGS`.
+        callbacks: Called at the run's start, its records and its end, see `trainers.engine.callbacks.RunCallback`.
     """
     from trainers.tasks import CONFIGS
 
@@ -70,7 +70,7 @@ def run_task(task: "Task | str", callbacks: "Sequence[RunCallback]" = ()) -> Non
 
 
 def train_task(task: "Task | str", config: Config, callbacks: "Sequence[RunCallback]" = ()) -> str:
-    """Prints what the run is, trains, and returns the results with where they are."""
+    """Prints a description of the run, trains, and returns the results and where they are."""
     with quiet():
         from trainers.engine.description import closing, listed
         from trainers.engine.evaluation import evaluate
@@ -93,7 +93,7 @@ def _parse(arguments: list[str]) -> list[str]:
         parsed = [arguments[0], *parse_flags(flags.FLAGS, arguments)]
     except ConfigError as error:
         sys.exit(complain(error))
-    # A task of one's own has imported TensorFlow, which has asked absl to look for GPUs after this, for all to see.
+    # A custom task has imported TensorFlow, which makes absl look for GPUs next, with messages: look quietly first.
     if tensorflow := sys.modules.get("tensorflow"):
         with quiet():
             tensorflow.config.list_physical_devices("GPU")
@@ -101,7 +101,7 @@ def _parse(arguments: list[str]) -> list[str]:
 
 
 def _exit_code(config_class: type[Flags], work: Callable[[Any], str], beside: Sequence[str]) -> int:
-    logging.set_verbosity(logging.WARNING)  # TensorFlow tells of every reduction it plans
+    logging.set_verbosity(logging.WARNING)  # TensorFlow logs every reduction that it plans
     try:
         config = read_flags(config_class, beside)
         _check_surroundings(config)
@@ -127,7 +127,7 @@ def _exit_code(config_class: type[Flags], work: Callable[[Any], str], beside: Se
 
 
 def _check_surroundings(config: Flags) -> None:
-    """What can be known to be wrong before TensorFlow is imported, apart from the flags themselves."""
+    """Checks the backend, the folder and the cluster before TensorFlow is imported."""
     if not isinstance(config, Settings):
         return
     if config.trains and os.environ["KERAS_BACKEND"] != "tensorflow":
@@ -138,7 +138,7 @@ def _check_surroundings(config: Flags) -> None:
 
 
 def _leave(code: int) -> NoReturn:
-    """Ends the process, but does not first take TensorFlow and all other modules apart: that takes a second or two."""
+    """Ends the process without unloading TensorFlow and all other modules, which would take a second or two."""
     atexit._run_exitfuncs()
     sys.stdout.flush()
     sys.stderr.flush()

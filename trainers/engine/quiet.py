@@ -1,7 +1,7 @@
-"""No lines about the machine from TensorFlow's C++ libraries when a program starts.
+"""Hides what TensorFlow's C++ libraries print about the machine when a program starts.
 
-They go to standard error before TensorFlow reads TF_CPP_MIN_LOG_LEVEL, or as errors that are none, such as a missing
-GPU driver. Therefore the file descriptor itself is turned away while TensorFlow is imported and looks for devices.
+They write to standard error before TensorFlow reads TF_CPP_MIN_LOG_LEVEL, or report harmless facts as errors, such as a
+missing GPU driver. Therefore the file descriptor itself is redirected while TensorFlow is imported and finds devices.
 """
 
 import contextlib
@@ -17,11 +17,10 @@ from trainers.engine.streams import DESCRIPTORS, Protected
 
 @contextlib.contextmanager
 def quiet() -> Iterator[None]:
-    """Inside, what C++ writes to standard error is kept back, and shown if there is an exception.
+    """Inside, what C++ writes to standard error is held back, and shown if there is an exception.
 
-    What Python writes is seen as always. In a process that is none of the programs, or with a TF_CPP_MIN_LOG_LEVEL
-    below 2, everything is seen. A signal is heard at once and obeyed at the end, so that it cannot leave the descriptor
-    turned away.
+    What Python writes stays visible. In a process that is not one of the programs, or with a TF_CPP_MIN_LOG_LEVEL below
+    2, everything is visible. A signal takes effect at the end, so that it cannot leave the descriptor redirected.
     """
     stream = sys.stderr
     if not isinstance(stream, Protected) or not _is_standard_error(stream) or not _wanted():
@@ -30,7 +29,7 @@ def quiet() -> Iterator[None]:
     with signals.postponed():
         kept = os.memfd_create("stderr") if hasattr(os, "memfd_create") else os.open(os.devnull, os.O_RDWR)
         try:
-            with stream.diverted(kept) as visible, _crashes_told(visible):
+            with stream.diverted(kept) as visible, _showing_crashes(visible):
                 yield
         except Exception:
             _show(kept)
@@ -40,7 +39,7 @@ def quiet() -> Iterator[None]:
 
 
 def _is_standard_error(stream: Protected) -> bool:
-    """Whether it is the descriptor itself, not what a test or a notebook has put there, nor turned away already."""
+    """Whether the stream is the descriptor itself: not replaced by a test or a notebook, nor redirected already."""
     try:
         return bool(stream.fileno() == DESCRIPTORS["stderr"])
     except (AttributeError, OSError, ValueError):
@@ -53,9 +52,9 @@ def _wanted() -> bool:
 
 
 @contextlib.contextmanager
-def _crashes_told(visible: int) -> Iterator[None]:
-    """Inside, a crash in C++ shows where it happened: there will be nobody to show what was kept back."""
-    before = faulthandler.is_enabled()  # absl's `app.run` has done so, for the descriptor that is turned away
+def _showing_crashes(visible: int) -> Iterator[None]:
+    """Inside, a crash in C++ prints where it happened, since the output that is held back will be lost."""
+    before = faulthandler.is_enabled()  # by absl's `app.run`, for the redirected descriptor
     faulthandler.enable(visible)
     try:
         yield

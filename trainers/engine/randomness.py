@@ -1,6 +1,6 @@
-"""Dropout as a pure function of the step: nothing to save, nothing to restore, a mask of its own for every replica.
+"""Dropout as a pure function of the step: no state to save or restore, and different masks on every replica.
 
-Keras keeps the state of a `SeedGenerator` in no checkpoint, and under a strategy gives every replica the same mask.
+Keras does not save the state of a `SeedGenerator`, and under a strategy gives every replica the same mask.
 """
 
 import threading
@@ -12,7 +12,7 @@ import tensorflow as tf
 
 from trainers.engine.private import all_layers
 
-# Apart enough that no call of a generator draws what the first call of another one does.
+# Far enough apart that no call of a generator draws the same as the first call of another one.
 CALLS_APART = 4_001
 
 
@@ -21,19 +21,19 @@ class StatelessSeeds:
 
     Args:
         model: A model that is built.
-        seed: The run's seed; a variable, since another seed is not another graph.
+        seed: The run's seed; a variable, so that another seed needs no new graph.
         position: Returns the number of the micro-batch in the whole run, different on every replica.
     """
 
     def __init__(self, model: keras.Model, seed: tf.Variable, position: Callable[[], Any]) -> None:
         self.seed, self.position = seed, position
-        # Replicas are traced in threads of their own, whose forward passes may take turns.
+        # Replicas are traced in separate threads, whose forward passes may interleave.
         self._calls = threading.local()
         for number, generator in enumerate(_generators(model)):
             generator.next = _Stateless(self, number)
 
     def begin_pass(self) -> None:
-        """To be called where a forward pass begins: a layer that it calls twice draws twice."""
+        """Must be called when a forward pass begins. A layer that is called twice in it draws twice."""
         self._calls.counts = {}
 
     def draw(self, number: int) -> Any:

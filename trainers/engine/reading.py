@@ -8,16 +8,16 @@ from trainers.engine.files import read_bytes
 
 
 def read_records(folder: pathlib.Path, problems: list[str] | None = None) -> list[dict[str, Any]]:
-    """The lines of metrics.jsonl, without one that is cut short at its end.
+    """The records in metrics.jsonl, without a last line that is cut short.
 
-    Lines that somebody damaged are left out too; `problems` is told of them.
+    Damaged lines are left out too, and reported in `problems`.
     """
     path = folder / "metrics.jsonl"
     lines = read_bytes(path).split(b"\n") if path.exists() else [b""]
     records = [_record(line) for line in lines]
     damaged = [number for number, record in enumerate(records[:-1], 1) if record is None]
     if damaged and problems is not None:
-        problems.append(f"{path}: line {damaged[0]} is no record ({len(damaged)} of {len(lines) - 1} lines)")
+        problems.append(f"{path}: line {damaged[0]} is not a record ({len(damaged)} of {len(lines) - 1} lines)")
     return [record for record in records if record is not None]
 
 

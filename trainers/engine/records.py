@@ -1,4 +1,4 @@
-"""What a run leaves behind: configuration, metrics, models, TensorBoard logs, and how it ended."""
+"""The files of a run: configuration, metrics, models, TensorBoard logs and status."""
 
 import contextlib
 import datetime
@@ -19,14 +19,14 @@ from trainers.engine.places import check_writable
 from trainers.engine.reading import read_records
 
 CONFIG, STATUS, CHECKPOINTS = "config.json", "status", "checkpoints"
-# What programs here write into their folders. Without a config.json nobody knows whose these are.
+# The folders and files that the programs write into their folders. Without a config.json, it is unknown whose they are.
 FOLDERS = (CHECKPOINTS, "tensorboard", "trials", "tuner")
 FILES = (
     *(STATUS, "metrics.jsonl", "results.json", "*.keras", "baselines.json", "test.translations.txt"),
     *("vocabulary.txt", "subwords.*", "results.csv", "summary.csv", "summary.md", "tuned.csv"),
     *("update_magnitudes.*", "factors.*", "effective_warmup.*", "gradient_analysis.*"),
 )
-SHORT = 1000  # characters that surely fit where `running` stood
+SHORT = 1000  # characters that fit into the existing status file without new disk space
 PACKAGES = ("tensorflow", "keras", "numpy", "tensorflow-datasets", "keras-hub", "keras-tuner")
 
 
@@ -46,7 +46,7 @@ class RunFolder:
 
     @contextlib.contextmanager
     def working(self) -> Iterator[None]:
-        """All that a program needs that writes into its folder: `locked`, `open` and `recording_status`."""
+        """All that a program needs to write into its folder: `locked`, `open` and `recording_status`."""
         with self.locked():
             self.open()
             with self.recording_status():
@@ -54,7 +54,7 @@ class RunFolder:
 
     @contextlib.contextmanager
     def locked(self) -> Iterator[None]:
-        """Inside, no other process writes here; a `ConfigError` if one does. Changes nothing that a run has written."""
+        """Holds the lock of the folder; a `ConfigError` if another process does. Changes no file of a run."""
         if not self.chief:
             yield
             return
@@ -66,8 +66,8 @@ class RunFolder:
         """Writes the configuration; from here on the run exists.
 
         Args:
-            data: What tells the run's data from any other.
-            facts: What follows from the configuration, `resolved` in config.json.
+            data: The fingerprint of the run's data.
+            facts: Facts that follow from the configuration, `resolved` in config.json.
         """
         if not self.chief:
             return
@@ -79,7 +79,7 @@ class RunFolder:
             "machine": this_machine(),
             "started": datetime.datetime.now(datetime.UTC).isoformat(timespec="seconds"),
         }
-        # What may change from one start to the next is what the last one had.
+        # Flags that may change from one start to the next have the values of the last start.
         document = {**began, **self._document(), "config": self.config.plain()}
         document |= {name: value for name, value in (("data", data), ("resolved", facts)) if value is not None}
         text = json_text(document, indent=2) + "\n"
@@ -89,12 +89,12 @@ class RunFolder:
         self.status("running")
 
     def resolved(self) -> dict[str, Any]:
-        """What config.json says that follows from the configuration; nothing before the run exists."""
+        """`resolved` in config.json; empty before the run exists."""
         found: dict[str, Any] = self._document().get("resolved", {})
         return found
 
     def check_data(self, data: str) -> None:
-        """Raises a `ConfigError` if the run in this folder had other data, wherever they are."""
+        """Raises a `ConfigError` if the run in this folder used other data, wherever they are stored."""
         theirs = self._document().get("data", data)
         if theirs != data:
             raise ConfigError(
@@ -108,7 +108,7 @@ class RunFolder:
 
     @contextlib.contextmanager
     def recording_status(self, callbacks: RunCallback | None = None) -> Iterator[None]:
-        """Whatever is done inside, the status says how it ended; an error may name a status of its own."""
+        """Writes to the status file how the code inside ended; an exception may have its own `status`."""
         try:
             yield
         except BaseException as error:
@@ -123,7 +123,7 @@ class RunFolder:
         self.status("done")
 
     def _status_of_failure(self, text: str) -> None:
-        """A full disk may be the very reason: what was half written goes first, and no new file is needed then."""
+        """Writes a status even if the disk is full: half-written files go first, or the old status is overwritten."""
         if not self.chief:
             return
         self._remove_leftovers()
@@ -133,12 +133,12 @@ class RunFolder:
             with contextlib.suppress(OSError), (self.path / STATUS).open("r+b") as file:
                 file.write(_one_line(text)[:SHORT].encode())
                 file.truncate()
-        with contextlib.suppress(Exception):  # the numbers are in metrics.jsonl too, and the error is the news
+        with contextlib.suppress(Exception):  # the numbers are in metrics.jsonl too, and must not hide the error
             if self._board is not None:
                 self._board.flush()
 
     def _remove_leftovers(self) -> None:
-        """What killed writes have left: in a folder that is not a run's yet, only that of its config.json is ours."""
+        """Removes what killed writes have left; in a folder that is not yet a run's, only that of config.json."""
         if not (self.path / CONFIG).exists():
             remove_leftovers(self.path, [f".{CONFIG}.*.tmp"])
             return
@@ -154,10 +154,10 @@ class RunFolder:
         self._show(values)
 
     def forget_after(self, step: int) -> None:
-        """Drops the records of steps that a resumed run takes again, and a line that a kill cut short.
+        """Drops the records of steps that a resumed run repeats, and a line that a kill cut short.
 
-        TensorBoard's files are written anew from what is left: they can only grow, and would show such steps twice.
-        The tags are those of this version then, also for the steps that an older version took.
+        TensorBoard's files are rewritten from the remaining records: they can only grow, and would show such steps
+        twice. All steps then have the tags of this version, also those of an older version.
         """
         path = self.path / "metrics.jsonl"
         if not (self.chief and path.exists()):
@@ -170,7 +170,7 @@ class RunFolder:
             self._show(values)
 
     def save_model(self, model: Any, name: str) -> None:
-        """Saves `name`.keras, whole or not at all: Keras' own save can be cut short."""
+        """Saves `name`.keras, whole or not at all: Keras' own save can be interrupted."""
         if not self.chief:
             return
         temporary = self.path / f".{name}.tmp.keras"
@@ -181,7 +181,7 @@ class RunFolder:
             temporary.unlink(missing_ok=True)
 
     def write_results(self, results: Mapping[str, Any]) -> None:
-        """Writes results.json: what the whole run led to."""
+        """Writes results.json, the results of the whole run."""
         self.write("results.json", json_text(dict(results), indent=2) + "\n")
 
     def write(self, name: str, text: str) -> None:
@@ -191,7 +191,7 @@ class RunFolder:
                 file.write(text.encode())
 
     def _show(self, values: Mapping[str, Any]) -> None:
-        import tensorflow as tf  # takes seconds, and who only reads a folder does not need it
+        import tensorflow as tf  # takes seconds, and is not needed to read a folder
 
         if self._board is None:
             self._board = tf.summary.create_file_writer(str(self.path / "tensorboard"))
@@ -201,14 +201,14 @@ class RunFolder:
                     tf.summary.scalar(board_tag(name), value)
 
     def _document(self) -> dict[str, Any]:
-        """What config.json says; nothing before the run exists."""
+        """The content of config.json; empty before the run exists."""
         path = self.path / CONFIG
         if not path.exists():
             return {}
         try:
             found = read_object(path)
             if not (isinstance(found.get("config"), dict) and isinstance(found.get("task"), str)):
-                raise UnreadableError("no config.json of a run")
+                raise UnreadableError("not the config.json of a run")
             return found
         except UnreadableError as error:
             raise _damaged(path, error) from error
@@ -217,15 +217,15 @@ class RunFolder:
         document = self._document()
         if not document:
             if self.chief:
-                self._check_nobodys()
+                self._check_no_orphaned_files()
             return
         try:
             stored = stored_config(type(self.config), document["config"])
         except ConfigError as error:
             raise _damaged(self.path / CONFIG, error) from error
-        # What is no identity for one may be one for the other: the length of a run, with another decay.
+        # A flag may belong to the identity of only one of them: the length of a run, with another decay.
         names = {"task", *self.config.identity(), *stored.identity()}
-        if "data" not in document:  # not known what they were, only where
+        if "data" not in document:  # only the location of the data is known
             names |= set(self.config.data_places())
         before = {**stored.plain(), "task": document["task"]}
         now = {**self.config.plain(), "task": self.task}
@@ -239,8 +239,8 @@ class RunFolder:
                 + (f": {reason}" if reason else "")
             )
 
-    def _check_nobodys(self) -> None:
-        """A run must not go on from the checkpoints of who knows which seed, nor write over the files of others."""
+    def _check_no_orphaned_files(self) -> None:
+        """Refuses files without a config.json: a run must not continue or overwrite those of an unknown run."""
         found = sorted(path.name for pattern in (*FOLDERS, *FILES) for path in self.path.glob(pattern))
         if found:
             raise ConfigError(
@@ -270,7 +270,7 @@ def _one_line(text: str) -> str:
 
 @functools.cache
 def versions() -> dict[str, str]:
-    """Those of the packages that a result depends on."""
+    """The versions of the packages that a result depends on."""
     found = {}
     for package in PACKAGES:
         try:

@@ -1,4 +1,4 @@
-"""A run from its first step to its last, or from wherever it was stopped."""
+"""A training run, from its first step or from where it was stopped."""
 
 import contextlib
 import logging
@@ -43,11 +43,11 @@ def train(
 
     Args:
         task: Task to train.
-        config: How.
-        run_class: A `Run` that does more than train.
-        make_setup: Returns what to train with, at its beginning; not necessarily new.
-        say: Told what the run is before it begins.
-        callbacks: Told of its beginning, its records and its end.
+        config: Config of the run.
+        run_class: A subclass of `Run` that does more than train.
+        make_setup: Returns the setup in its initial state; it may be reused.
+        say: Called with a description of the run before it starts.
+        callbacks: Called at the start of the run, at its records and at its end.
 
     Raises:
         ConfigError, DataError: before anything is written.
@@ -114,7 +114,7 @@ class Run:
                 f"--epochs and --steps must not be below what a run has reached, step {self.step}. "
                 f"Received: {self.plan.total_steps} updates in all"
             )
-        # Older checkpoints have none of these.
+        # Older checkpoints lack these.
         self.best_step, self.unfinished = header.get("best_step"), header.get("unfinished")
         self.worse = header.get("worse", 0)
         self.sums = Sums.of(header["sums"]) if "sums" in header else Sums.none()
@@ -127,7 +127,7 @@ class Run:
         self.folder.forget_after(self.step - 1 if self.unfinished else self.step)
         batches = iter(self.setup.training(self.step))
         with self._progress(self.step) as progress:
-            self.stepper.train(batches, tf.constant(0), self.sums)  # compiles: a signal need not wait for that
+            self.stepper.train(batches, tf.constant(0), self.sums)  # compiles, while a signal can still interrupt
             with signals.deferred():
                 if self.unfinished:
                     self._end_interval(self.step, self.unfinished, progress)
@@ -153,7 +153,7 @@ class Run:
         return results | self.task.final_results(self.config, self.data, self.model, self.folder)
 
     def _stops(self) -> list[int]:
-        """Further steps, in their order, at which a record must end."""
+        """Further steps at which a record must end, in ascending order."""
         return sorted({*self.config.profile} - {0})
 
     def _record_intervals(self) -> list[int]:
@@ -174,7 +174,7 @@ class Run:
         self._end_interval(last, self._record(last), progress)
 
     def _take(self, batches: Any, count: int) -> None:
-        """Takes some steps in one call."""
+        """Runs `count` steps in one call."""
         began, before = time.perf_counter(), float(self.sums.weight)
         self.sums = self.stepper.train(batches, tf.constant(count), self.sums)
         after = float(self.sums.weight)  # waits for the steps
@@ -185,9 +185,9 @@ class Run:
         check_steps(self.config, self.optimizer, self.step, int(self.sums.bad_in_a_row))
 
     def _end_interval(self, last: int, record: dict[str, Any], progress: Any) -> None:
-        """Validates if it is time to, writes the record, and a checkpoint if it is time for one."""
+        """Validates if due, writes the record, and writes a checkpoint if due."""
         loss = math.nan if record["loss"] is None else record["loss"]
-        # Before the validation, which may take long: all the while the bar shows this record.
+        # Before the validation, which may take long, so that the bar shows this record meanwhile.
         progress.set_postfix_str(f"loss {loss:.4g}, rate {record['learning_rate']:.3g}")
         progress.refresh()
         if self._validates_at(last):
@@ -229,11 +229,11 @@ class Run:
         return self.plan.is_epoch_end(step) and step // self.plan.steps_per_epoch % self.config.evaluate_every == 0
 
     def _validate_or_stop(self, record: dict[str, Any]) -> dict[str, float]:
-        """Validates; a signal may end it, and the resumed run begins it anew."""
+        """Validates. A signal may interrupt it; the resumed run starts it again."""
         self.unfinished = record
         self._pause()
         try:
-            # A worker that left on its own would leave the others waiting. No signal comes while weights are exchanged.
+            # A worker that stopped alone would leave the others waiting. No signal interrupts the exchange of weights.
             stoppable = signals.immediate() if self.team.is_alone else contextlib.nullcontext()
             with averaged_weights(self.setup), stoppable:
                 return self._validate()
@@ -246,7 +246,7 @@ class Run:
         objective = metrics[self.task.objective]
         better = self.best is None or (objective < self.best if self.task.direction == "min" else objective > self.best)
         if better and math.isfinite(objective):
-            self._save_model("best")  # first: a run that is stopped here must not think it has saved it
+            self._save_model("best")  # first: a run that is stopped here must not count it as saved
             self.best, self.best_step, self.worse = objective, self.step, 0
         else:
             self.worse += 1
@@ -254,7 +254,7 @@ class Run:
         return self.final
 
     def _average(self) -> None:
-        """Puts the mean of the last checkpoints into the model, which is the run's result from here on."""
+        """Loads the mean of the last checkpoints into the model, which becomes the result of the run."""
         self.team.wait()  # until the chief has written the last of them
         self.checkpoints.average(self.config.average, self.model.variables)
         self._validate()
@@ -265,7 +265,7 @@ class Run:
             self.folder.save_model(self.model, name)
 
     def _pause(self) -> None:
-        """Between two calls of the graph: saves the run if it is time to, and stops it if it is asked to."""
+        """Between two calls of the graph: saves the run if due, and stops it if requested."""
         number = self.team.agreed_signal(signals.requested())
         if number or self.clock.is_checkpoint_due:
             self._checkpoint(interim=True)

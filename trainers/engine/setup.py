@@ -1,4 +1,4 @@
-"""What a run works with: devices, data, a model, its optimizer and their compiled steps."""
+"""The objects of a run: devices, data, a model, its optimizer and the compiled steps."""
 
 import functools
 from collections.abc import Iterator
@@ -18,10 +18,10 @@ from trainers.engine.task import Task
 
 
 class Beginning:
-    """Devices, data and the length of a run: what shows whether a config can be that of a run.
+    """The devices, the data and the length of a run: enough to check whether a run can start.
 
     Raises:
-        ConfigError, DataError: for a config that no run can have.
+        ConfigError, DataError: for a config that no run can start with.
     """
 
     def __init__(self, config: Config, task: Task) -> None:
@@ -42,7 +42,7 @@ class Beginning:
 
 
 class Setup(Beginning):
-    """All that takes long to make and is no part of a run's results."""
+    """Adds the model, its optimizer and the compiled steps, which take long to create."""
 
     def __init__(self, config: Config, task: Task) -> None:
         super().__init__(config, task)
@@ -58,20 +58,20 @@ class Setup(Beginning):
 
     @property
     def reported_optimizer(self) -> Any:
-        """The optimizer that tells the rate and the warmup factor of an update."""
+        """The optimizer whose learning rate and warmup factor are recorded."""
         return self.optimizer
 
     def training(self, start: int) -> Any:
-        """Batches from a step on."""
+        """Training batches from step `start` on."""
         return self._distributed(self.data.train.training, self._feed(start, training=True))
 
     def micro_batches(self) -> Iterator[Any]:
-        """What one replica trains on, from the first step on; not distributed."""
+        """The micro-batches of one replica from the first step on, not distributed."""
         return iter(self.data.train.training(self._feed(0, training=True)))
 
     @functools.cached_property
     def validation(self) -> Any:
-        # Made once: its graph takes longer than a pass over a small set.
+        # Created once: that takes longer than a pass over a small data set.
         return self.evaluation(self.data.validation)
 
     def evaluation(self, source: Source) -> Any:

@@ -1,16 +1,16 @@
-"""What a machine can lack: memory, or a disk that takes what is written. Needs no TensorFlow."""
+"""Error messages for a machine without enough memory or disk space. Needs no TensorFlow."""
 
 import errno
 
-# Other errors of the system are errors of these programs.
+# Other system errors are bugs of these programs.
 DISK = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EIO, errno.EROFS, errno.EACCES, errno.EPERM)
 DISK_RULE = "The disk must have space left; free some and run the same command again to resume"
-# TensorFlow and HDF5 tell of a full disk in words only.
+# TensorFlow and HDF5 report a full disk only in the text of an error.
 DISK_WORDS = ("No space left on device", "Disk quota exceeded")
 
 
 def shortage(error: BaseException) -> str:
-    """What to say of an error that is no fault of a program; nothing for any other."""
+    """The message for an error that is due to the machine; empty for any other."""
     first = str(error).strip().partition("\n")[0]
     if isinstance(error, OSError) and error.errno in DISK:
         place = f" ({error.filename})" if error.filename else ""

@@ -1,7 +1,7 @@
-"""SIGTERM and Ctrl-C end a program well: the step is finished, the run is saved, and the same command resumes it.
+"""Stops a program cleanly on SIGTERM or Ctrl-C: the step is finished, the run saved, and the same command resumes it.
 
 Python runs signal handlers between two of its own instructions, which can be minutes apart while TensorFlow computes.
-Therefore a thread listens too: it says that the signal was heard, and ends the process at a second one.
+Therefore a thread listens too: it confirms the first signal, and ends the process at a second one.
 """
 
 import contextlib
@@ -16,13 +16,13 @@ from typing import Any
 from trainers.engine.streams import visible_error
 
 SIGNALS = (signal.SIGINT, signal.SIGTERM)
-# A signal to a process and to its whole group arrives twice, but at once. Nobody presses Ctrl-C twice as fast.
+# A signal to a process and to its group arrives twice within this time; nobody presses Ctrl-C twice as fast.
 SAME_SIGNAL_SECONDS = 0.3
-HEARD = b"\nstopping: the step is finished and saved first; a second signal ends at once\n"
+HEARD = b"\nstopping: this step is finished and saved first; a second signal stops immediately\n"
 
 
 class StopRequested(KeyboardInterrupt):
-    """Somebody asked this process to stop; `exit_code` is what a shell reports for the signal."""
+    """A signal asked this process to stop; `exit_code` is what a shell reports for the signal."""
 
     def __init__(self, number: int) -> None:
         super().__init__(signal.Signals(number).name)
@@ -33,7 +33,7 @@ class StopRequested(KeyboardInterrupt):
 class _State:
     requested: int | None = None
     raised = False
-    at_once = True  # whether the handler raises wherever the program is, or leaves it to `raise_if_requested`
+    at_once = True  # whether the handler raises at once, or leaves it to `raise_if_requested`
 
 
 _state = _State()
@@ -41,7 +41,7 @@ _handlers: dict[int, Any] = {}
 
 
 def listen() -> None:
-    """From here on this process stops as this module says. To be called in the main thread, by a program."""
+    """Makes this process stop as this module describes. Must be called in the main thread, by a program."""
     reading, writing = os.pipe()
     os.set_blocking(writing, False)
     _handlers.update(dict.fromkeys(SIGNALS, _handle))
@@ -51,7 +51,7 @@ def listen() -> None:
 
 
 def listen_in_child() -> None:
-    """The same for a process that another program forked, which passes its own signal on as SIGTERM.
+    """Like `listen`, for a forked process whose parent passes its own signal on as SIGTERM.
 
     Ctrl-C reaches every process of a terminal, so a child leaves it to its parent. A second signal ends the parent, and
     with it the child.
@@ -64,7 +64,7 @@ def listen_in_child() -> None:
 
 
 def keep_listening() -> None:
-    """Takes the signals back from whoever has taken them: TensorFlow's service for clusters keeps SIGTERM to itself."""
+    """Installs the handlers again: TensorFlow's cluster service replaces the handler of SIGTERM."""
     for number, handler in _handlers.items():
         signal.signal(number, handler)
 
@@ -82,14 +82,14 @@ def raise_if_requested() -> None:
 
 @contextlib.contextmanager
 def deferred() -> Iterator[None]:
-    """Inside, a signal is only noted: what is done is finished, and `requested` is asked where it can stop."""
+    """Inside, a signal is only noted. Check `requested` where the program can stop."""
     with _raising(False):
         yield
 
 
 @contextlib.contextmanager
 def postponed() -> Iterator[None]:
-    """Inside, a signal is only noted; where it would have raised `StopRequested` at once, it does so at the end."""
+    """Inside, a signal is only noted. If it would have raised `StopRequested` at once, it does so at the end."""
     at_once = _state.at_once
     with deferred():
         yield
@@ -99,7 +99,7 @@ def postponed() -> Iterator[None]:
 
 @contextlib.contextmanager
 def immediate() -> Iterator[None]:
-    """Inside, a signal raises `StopRequested` wherever the program is, within `deferred` too."""
+    """Inside, a signal raises `StopRequested` at once, also within `deferred`."""
     with _raising(True):
         raise_if_requested()
         yield

@@ -1,7 +1,7 @@
-"""Moving statistics of a model, those of batch normalisation say: one set of them, however many replicas there are.
+"""Moving statistics of a model, such as those of batch normalisation, kept the same on all replicas.
 
-A replica's own statistics follow its part of the batches. Averaged over the replicas after every step, they are what
-one set over all parts would be, and validation, checkpoints and saved models have the same.
+A replica's own statistics follow its part of the batches. Averaged over the replicas after every step, they are those
+of one set over all parts, which validation, checkpoints and saved models share.
 """
 
 from typing import Any
@@ -19,7 +19,7 @@ class MovingStatistics:
         self.variables = [variable for variable in _updated_by_layers(model) if variable.dtype == "float32"]
 
     def average(self) -> None:
-        """Gives every replica the mean of all, in one reduction; to be called on each, after a step."""
+        """Sets the statistics to their mean over replicas, in one reduction. Call it on each replica after a step."""
         context = tf.distribute.get_replica_context()
         if not self.variables or context.num_replicas_in_sync == 1:
             return
@@ -31,7 +31,7 @@ class MovingStatistics:
 
 
 def _updated_by_layers(model: keras.Model) -> list[Any]:
-    """Variables that are made not to be trained; a weight that is frozen was made for training."""
+    """The variables that layers created as non-trainable; frozen weights are not among them."""
     found: dict[int, Any] = {}
     for layer in all_layers(model):
         for variable in untrained_variables(layer):

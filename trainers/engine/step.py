@@ -15,18 +15,18 @@ from trainers.engine.task import Task
 # Float16 skips a step whose gradients overflow, and its loss may overflow too; this many in a row are no accident.
 PATIENCE = {"float32": 1, "mixed_bfloat16": 1, "mixed_float16": 30}
 
-# As in Keras' own train step: functions of data and of a replica are traced as they are written. AutoGraph, which finds
-# no loops or branches in them to convert, would take a second to look for some.
+# As in Keras' own train step, functions of data and of a replica are traced without AutoGraph: they have no loops or
+# branches to convert, and looking for some would take a second.
 as_written = tf.autograph.experimental.do_not_convert
 
 
 class Sums(NamedTuple):
-    """What is known of the steps since the last record. Carried from call to call: where one ends changes no bit."""
+    """Sums over the steps since the last record, carried from call to call: no bit depends on where calls end."""
 
     loss: Any  # of the finite losses
-    finite: Any  # how many these are
+    finite: Any  # the number of finite losses
     weight: Any  # of all examples
-    bad_in_a_row: Any  # the last steps without a finite loss or without an update; not only since the last record
+    bad_in_a_row: Any  # the last steps without a finite loss or an update, also across records
     gradient_norm: Any  # of the last step, before clipping
 
     @classmethod
@@ -39,7 +39,7 @@ class Sums(NamedTuple):
         return cls.of([0.0, 0.0, 0.0, bad_in_a_row, 0.0])
 
     def values(self) -> list[float]:
-        """Plain numbers, exactly."""
+        """The sums as Python numbers, exactly."""
         return [value.numpy().item() for value in self]
 
 
@@ -86,7 +86,7 @@ class Stepper:
 
     @tf.function
     def evaluate(self, iterator: Any, count: Any) -> Any:
-        """The sums of `count` batches, float64 with a row per batch; `measured` names the columns from then on."""
+        """The sums of `count` batches, float64 with one row per batch. Sets `measured`, the names of the columns."""
         rows = tf.TensorArray(tf.float64, count)
         for index in tf.range(count):
             rows = rows.write(index, self._evaluated_batch(iterator))
@@ -100,7 +100,7 @@ class Stepper:
     @tf.function
     def sum_over_workers(self, values: Any) -> Any:
         """The sum of a vector over all workers, which wait for each other here."""
-        # A copy, which is on the replica's device as a reduction wants it.
+        # A copy, because a reduction needs its input on the replica's device.
         add = as_written(lambda vector: self._over_replicas(tf.identity(vector)))
         total = self._local(self.strategy.run(add, args=(values,)))
         return total / len(self.strategy.extended.worker_devices)  # every replica of a worker adds its vector
@@ -111,9 +111,9 @@ class Stepper:
                 self.strategy.run(self._whole_batch, args=(next(iterator), measured))
             )
             return local
-        # The loop stands outside the replicas: inside, nothing in a model could synchronise, batch normalisation least.
+        # The loop is outside `strategy.run`: inside, layers such as batch normalisation could not synchronise.
         for index in tf.range(self.config.accumulate):
-            # One at a time: by default ten micro-batches may be under way, with the memory of ten.
+            # One at a time: by default, ten micro-batches may run at once, with ten times the memory.
             tf.autograph.experimental.set_loop_options(parallel_iterations=1)
             self.strategy.run(self._one_micro_batch, args=(next(iterator), index))
         summed: tuple[Any, Any, Any] = self._local(self.strategy.run(self._apply_sums, args=(measured,)))
@@ -130,8 +130,8 @@ class Stepper:
     def _one_micro_batch(self, batch: Any, index: Any) -> None:
         """Adds the gradients of one micro-batch, its loss and its weight to the sums of this replica.
 
-        An example counts by its share in the weight of the whole batch: a mean of means would be another loss. That
-        weight is known when all micro-batches have been seen; until then a likely one is assumed. So no replica waits
+        An example counts by its share in the weight of the whole batch: a mean of means would be a different loss. That
+        weight is only known after the last micro-batch; until then, the expected weight is assumed. So no replica waits
         for another before the update, unless the model itself synchronises.
         """
         self._micro_batch = tf.cast(index, tf.int64)
@@ -143,7 +143,7 @@ class Stepper:
 
     @as_written
     def _apply_sums(self, measured: Any) -> tuple[Any, Any, Any]:
-        """Updates with the sums, corrected for the weight that was assumed; returns loss, weight and norm."""
+        """Applies the summed gradients, corrected for the assumed weight; returns loss, weight and norm."""
         loss, weight = tf.unstack(self._over_replicas(tf.identity(self._loss_and_weight)))
         correction = tf.math.divide_no_nan(self._likely_weight, weight)
         norm = self._update([total * tf.cast(correction, total.dtype) for total in self._sums], measured)
@@ -152,7 +152,7 @@ class Stepper:
         return loss * correction, weight, norm
 
     def _update(self, gradients: Sequence[Any], measured: Any) -> Any:
-        """Updates with the gradients of all replicas; returns their norm where it is to be measured."""
+        """Applies the gradients of all replicas; returns their norm if it is `measured`."""
         summed = self._summed(gradients)
         scale = self.optimizer.scale_loss(tf.constant(1.0))  # the optimizer may change it
         norm = tf.cond(measured, lambda: _global_norm(summed) / scale, lambda: tf.constant(0.0))
@@ -201,7 +201,7 @@ class Stepper:
         return context.all_reduce(tf.distribute.ReduceOp.SUM, value)
 
     def _local(self, values: Any) -> Any:
-        """One of the values that all replicas agree on."""
+        """The value of one replica, where all replicas have the same."""
         return tf.nest.map_structure(lambda value: self.strategy.experimental_local_results(value)[0], values)
 
 
@@ -210,7 +210,7 @@ def _global_norm(gradients: Sequence[Any]) -> Any:
 
 
 def _without_duplicates(gradient: Any) -> Any:
-    """The rows of an embedding's gradient, those of one word added up."""
+    """The rows of an embedding's gradient; those of the same word are added up."""
     if not isinstance(gradient, tf.IndexedSlices):
         return gradient
     words, places = tf.unique(gradient.indices)
@@ -218,7 +218,7 @@ def _without_duplicates(gradient: Any) -> Any:
 
 
 def _counter(value: int) -> tf.Variable:
-    """An integer that all replicas have in common."""
+    """An integer that all replicas share."""
     only_first = tf.VariableAggregation.ONLY_FIRST_REPLICA
     return tf.Variable(value, dtype=tf.int64, trainable=False, aggregation=only_first)
 

@@ -1,4 +1,4 @@
-"""A standard output or error that is closed, full or read by nobody does not end a run; the exit code tells of it."""
+"""Lets a run continue if standard output or error is closed, full or unread; the exit code then reports it."""
 
 import contextlib
 import os
@@ -13,9 +13,9 @@ _visible_error = DESCRIPTORS["stderr"]
 
 
 def protect_streams() -> None:
-    """Puts streams in place that cannot fail. To be called by a program, before it opens anything.
+    """Replaces the standard streams by ones that cannot fail. Must be called before a program opens any file.
 
-    The number of a closed stream would be given to the next file that is opened, such as a checkpoint, and whatever
+    Otherwise the next file that is opened, such as a checkpoint, would get the descriptor of a closed stream, and what
     TensorFlow and others write to standard error would go there.
     """
     for descriptor in DESCRIPTORS.values():
@@ -23,12 +23,12 @@ def protect_streams() -> None:
             _discard(descriptor)
     for name in ("stdout", "stderr"):
         stream = getattr(sys, name)
-        if stream is None:  # closed: Python has made none
+        if stream is None:  # closed: Python has not created it
             stream = open(DESCRIPTORS[name], "w", closefd=False)  # noqa: SIM115 - as long as the process lives
             setattr(sys, name, Protected(stream, name, lost=True))
         elif not isinstance(stream, Protected):
-            with contextlib.suppress(AttributeError):  # what a test or a notebook has put there may be no text file
-                stream.reconfigure(errors="backslashreplace")  # the name of a folder need not be text
+            with contextlib.suppress(AttributeError):  # in a test or a notebook it may not be a text file
+                stream.reconfigure(errors="backslashreplace")  # the name of a folder may not be valid text
             setattr(sys, name, Protected(stream, name))
 
 
@@ -38,12 +38,12 @@ def output_was_lost() -> bool:
 
 
 def visible_error() -> int:
-    """The descriptor by which standard error is seen, also while `Protected.diverted` turns it away."""
+    """The descriptor of the visible standard error, also while `Protected.diverted` redirects it."""
     return _visible_error
 
 
 class Protected:
-    """A stream whose writing never fails. After the first failure, all goes nowhere."""
+    """A stream whose writes never fail. After the first failure, all output is discarded."""
 
     def __init__(self, stream: Any, name: str, lost: bool = False) -> None:
         self._stream, self._name, self._lost = stream, name, lost
@@ -53,7 +53,7 @@ class Protected:
             _broken.add(self._name)
         try:
             self._stream.write(text)
-        except (OSError, ValueError):  # ValueError: somebody has closed it
+        except (OSError, ValueError):  # ValueError: it has been closed
             self._give_up()
         return len(text)
 
@@ -65,9 +65,9 @@ class Protected:
 
     @contextlib.contextmanager
     def diverted(self, elsewhere: int) -> Iterator[int]:
-        """For standard error: inside, what is written past Python goes elsewhere, what Python writes is seen.
+        """For standard error: inside, output of C++ libraries goes `elsewhere`, Python's own stays visible.
 
-        Yields the descriptor by which it is seen.
+        Yields the visible descriptor.
         """
         global _visible_error
         number, before = DESCRIPTORS["stderr"], self._stream
@@ -102,7 +102,7 @@ def _is_open(descriptor: int) -> bool:
 
 
 def _discard(descriptor: int) -> None:
-    """Everything that is written to a descriptor goes nowhere from here on."""
+    """Discards everything that is written to a descriptor from now on."""
     nowhere = os.open(os.devnull, os.O_RDWR)
     if nowhere != descriptor:
         os.dup2(nowhere, descriptor)

@@ -1,4 +1,4 @@
-"""What a task is to the engine: data, a model, a loss and metrics, all by the example."""
+"""The interface of a task: data, a model, and a loss and metrics per example."""
 
 import abc
 import pathlib
@@ -13,7 +13,7 @@ from trainers.engine.records import RunFolder
 
 
 class Task(abc.ABC):
-    """One experiment of the paper. A new task is a folder with one of these and a line in `trainers.tasks`."""
+    """One experiment of the paper. A new task is a folder with a subclass and a line in `trainers.tasks`."""
 
     name: str
     config_class: type[Config]
@@ -22,7 +22,7 @@ class Task(abc.ABC):
     direction: str = "min"
     # Metrics that are fractions, which a program prints in %.
     fractions: tuple[str, ...] = ()
-    # What the weights of examples count, for the records' speed.
+    # The unit of the weights of examples, for the speed in the records.
     unit: str = "examples"
 
     @abc.abstractmethod
@@ -42,15 +42,15 @@ class Task(abc.ABC):
         """Validation metrics of each example, float32; the engine averages them over all examples."""
 
     def summarize(self, means: Mapping[str, float]) -> dict[str, float]:
-        """The recorded metrics from the averages: a perplexity from a mean loss, say."""
+        """Computes the recorded metrics from the averages, such as a perplexity from a mean loss."""
         return dict(means)
 
     def extra_validation(self, config: Any, data: Any, model: keras.Model) -> Callable[[], dict[str, float]]:
-        """A function that tells validation metrics that are no means over examples, of the model as it then is."""
+        """A function that computes validation metrics of the current model that are not means over examples."""
         return dict
 
     def final_results(self, config: Any, data: Any, model: keras.Model, folder: RunFolder) -> dict[str, Any]:
-        """What else is to be said of the final model, beside its validation metrics: a test score, say."""
+        """Further results of the final model besides its validation metrics, such as a test score."""
         return {}
 
     def final_sources(self, config: Any, data: Any) -> Mapping[str, Source]:
@@ -58,11 +58,11 @@ class Task(abc.ABC):
         return {} if data.test is None else {"test": data.test}
 
     def fingerprint(self, data: Any) -> str:
-        """A short text that tells these data from any other, wherever they are."""
+        """A short text that identifies the data, wherever they are stored."""
         return fingerprint([*data.train.contents(), *data.validation.contents()])
 
     def check_folder(self, folder: pathlib.Path, data: Any) -> None:
-        """Raises a `DataError` if a run in this folder had other data, a vocabulary say."""
+        """Raises a `DataError` if a run in this folder used other data, such as another vocabulary."""
 
     def fill_folder(self, folder: pathlib.Path, config: Any, data: Any) -> None:
-        """Writes what a run is to keep besides its records; what is there already stays."""
+        """Writes what a run keeps besides its records. Existing files are kept."""

@@ -14,7 +14,7 @@ from trainers.engine.step import Stepper
 
 
 class Team:
-    """All workers of a run. Each of them calls these in the same order; one alone agrees with itself."""
+    """All workers of a run. Every worker must call these methods in the same order; a single one need not wait."""
 
     def __init__(self, worker: Worker, stepper: Stepper) -> None:
         self.worker, self.stepper = worker, stepper
@@ -24,19 +24,19 @@ class Team:
         return self.worker.count == 1
 
     def wait(self) -> None:
-        """Until all others are here."""
+        """Waits for all other workers."""
         self._sum([0.0])
 
     def agree_on_run(self, config: Config, data: str) -> None:
-        """Raises a `ConfigError` on every worker unless all have the same flags and data: they would go apart."""
+        """Raises a `ConfigError` on every worker unless all have the same flags and data."""
         told = json.dumps([config.identity(), data], sort_keys=True).encode()
-        # As many bits as a float64 holds.
+        # 48 bits, which a float64 holds exactly.
         numbers = self._of_all(int.from_bytes(hashlib.blake2b(told, digest_size=6).digest()))
         others = [str(index) for index, number in enumerate(numbers) if number != numbers[0]]
         if others:
             raise ConfigError(
                 "All workers must have the same data and the same flags, apart from those that change no result. "
-                f"Received: others than worker 0 has, on worker {', '.join(others)}"
+                f"Received: others than those of worker 0, on worker {', '.join(others)}"
             )
 
     def agree_on_step(self, step: int) -> None:
@@ -49,11 +49,11 @@ class Team:
             )
 
     def agreed_steps(self, steps: int) -> int:
-        """The mean of what they would take in one call."""
+        """The mean of the steps that the workers would take in one call."""
         return steps if self.is_alone else max(1, int(self._sum([float(steps)])[0] / self.worker.count))
 
     def agreed_signal(self, number: int | None) -> int | None:
-        """The signal that any of them has got."""
+        """The signal that any worker has received."""
         if self.is_alone:
             return number
         counts = self._sum([float(number == each) for each in (signal.SIGTERM, signal.SIGINT)])
@@ -61,7 +61,7 @@ class Team:
         return int(heard[0]) if heard else None
 
     def _of_all(self, number: int) -> list[int]:
-        """What each worker tells, in their order."""
+        """The numbers of all workers, in order."""
         own = [float(number) if index == self.worker.index else 0.0 for index in range(self.worker.count)]
         return [int(value) for value in self._sum(own)]
 

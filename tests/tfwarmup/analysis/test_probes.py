@@ -124,7 +124,7 @@ def test_every_update_is_alpha_at_first(name):
 
 def test_a_schedule_of_another_beta_2_than_its_optimizers_is_noticed():
     model = small_model(keras.optimizers.AdamW(tfwarmup.UntunedLinearWarmup(RATE, 0.999), beta_2=0.9), **QUICK)
-    with pytest.warns(UserWarning, match=r"must have that of its optimizer, 0.9. Received: UntunedLinear"):
+    with pytest.warns(UserWarning, match=r"must have the `beta_2` of its optimizer, 0.9. Received: UntunedLinear"):
         model.fit(*small_data(), callbacks=[probes.RateProbe()], verbose=0)
 
 

@@ -139,7 +139,7 @@ def test_a_longer_simulation_begins_as_a_shorter_one(paper):
         ({"warmup": "linear"}, "Warmup 'linear' needs `period`"),
         ({"period": 10}, "Warmup 'none' takes no `period`"),
         ({"seed": "a"}, "`seed` must be an integer >= 0. Received: seed='a'"),
-        ({"warmup": warmups.UntunedLinear(0.9)}, "must have that of its optimizer, 0.999"),
+        ({"warmup": warmups.UntunedLinear(0.9)}, "must have the `beta_2` of its optimizer, 0.999"),
     ],
 )
 def test_bad_arguments_are_refused(options, message):
