@@ -61,6 +61,21 @@ def test_a_single_run_gives_a_page_with_what_there_is(tmp_path):
     assert str(tmp_path) not in page.text  # where it lies is nobody's business
 
 
+def test_a_run_is_shown_with_what_its_records_say_about_its_warmup(tmp_path):
+    records = reports.training_records()
+    reports.write_run(tmp_path / "old", records=records)
+    assert "to try next" not in Page(make_page(read_runs([str(tmp_path)]))).text.lower()
+    sizes = [1.0, 0.5, *[0.25] * 8]
+    newer = [record | {"update_rms": size, "gradient_norm": 1.0} for record, size in zip(records, sizes, strict=True)]
+    reports.write_run(tmp_path / "new", records=newer, beta_2=0.98, warmup="untuned_linear")
+    text = Page(make_page(read_runs([str(tmp_path)]))).text
+    assert (
+        "Warmup: untuned_linear; at the full rate from update 50; it cost as much as 20.0 of 100 full updates" in text
+    )
+    assert "Updates: the largest was 1.00 times the final level of 0.250 alpha; settled from update 30 on" in text
+    assert "To try next: linear warmup over 100 (2 / (1 - beta_2)), 30 (where the updates settled)." in text
+
+
 def test_folders_are_found_below_and_once_but_trials_belong_to_their_sweep(tmp_path):
     reports.write_sweep(tmp_path / "runs/deep/sweep", reports.same)
     reports.write_run(tmp_path / "runs/mine", records=reports.training_records())

@@ -45,11 +45,19 @@ class WarmupReport:
 
     @classmethod
     def of(
-        cls, history: Mapping[str, np.ndarray], warmup: str, rule_period: float | None, dynamic_end: int | None
+        cls,
+        history: Mapping[str, np.ndarray],
+        warmup: str,
+        rule_period: float | None,
+        dynamic_end: int | None,
+        beginning: int | None = None,
     ) -> "WarmupReport":
-        """The report on measurements at updates `t`: `update_rms`, `warmup_factor`, `gradient_rms`, `batch_loss`."""
+        """Makes the report of measurements at updates `t`: `update_rms`, `warmup_factor`, `gradient_rms`, `batch_loss`.
+
+        `beginning` is the number of updates before the run; without it, the first measured update is its first.
+        """
         t, size, factor = history["t"], history["update_rms"], history["warmup_factor"]
-        last, beginning = int(t[-1]), int(t[0]) - 1
+        last, beginning = int(t[-1]), int(t[0]) - 1 if beginning is None else beginning
         weights = np.diff(t, prepend=beginning)  # the updates that a measurement stands for
         missing = float(np.sum((1 - factor) * weights))
         later = _mean(size[t > (beginning + last) / 2])

@@ -203,16 +203,18 @@ class Run:
         self._pause()
 
     def _record(self, last: int) -> dict[str, Any]:
-        updates, rate, factor = applied_rate(self.setup.reported_optimizer, updates_made(self.optimizer))
+        optimizer = self.setup.reported_optimizer
+        applied = applied_rate(optimizer, updates_made(self.optimizer))
         loss = float(self.sums.loss / self.sums.finite)
         record = {
             "step": last,
             "epoch": last / self.plan.steps_per_epoch,
-            "updates": updates,
-            "skipped_updates": last - updates,
+            "updates": applied.t,
+            "skipped_updates": last - applied.t,
             "loss": loss if math.isfinite(loss) else None,  # float16 may have skipped every step of the interval
-            "learning_rate": rate,
-            "warmup_factor": factor,
+            "learning_rate": applied.rate,
+            "warmup_factor": applied.warmup_factor,
+            "update_rms": self.setup.update_size.measure(optimizer, applied),
             "gradient_norm": float(self.sums.gradient_norm),
             f"{self.task.unit}_per_second": self.speed.per_second,
             "seconds": self.clock.seconds,

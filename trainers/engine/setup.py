@@ -15,6 +15,7 @@ from trainers.engine.optimizers import make_optimizer
 from trainers.engine.plan import Plan
 from trainers.engine.step import Stepper, as_written
 from trainers.engine.task import Task
+from trainers.engine.updates import UpdateSize
 
 
 class Beginning:
@@ -54,6 +55,7 @@ class Setup(Beginning):
             self.stepper = Stepper(
                 config, task, self.model, self.optimizer, self.strategy, self.data.train.example_weight
             )
+        self.update_size = UpdateSize(self.optimizer, self.model.trainable_variables)
         self.extra_validation = task.extra_validation(config, self.data, self.model)
 
     @property

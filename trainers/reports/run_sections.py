@@ -6,12 +6,13 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from trainers.engine.machine import this_machine
-from trainers.reports.blocks import Block, Charts, Configs, Section, TableBlock, Text
+from trainers.reports.blocks import Block, Charts, Configs, Points, Section, TableBlock, Text
 from trainers.reports.curves import training_charts
 from trainers.reports.folders import Folder
 from trainers.reports.reading import Runs, Training
 from trainers.reports.tables import plain_table
-from trainers.reports.words import duration, without_places
+from trainers.reports.warmup_check import warmup_lines
+from trainers.reports.words import capitalised, duration, without_places
 
 # Settings that differ between any two runs and say nothing about them.
 _PLACES = ("output_dir",)
@@ -32,6 +33,9 @@ def training_section(number: int, run: Training) -> Section:
     if not run.folder.finished:
         blocks.append(Text(f"Incomplete. Status: {without_places(run.folder.state)}.", warns=True))
     blocks.append(Charts(name, training_charts(name, run)))
+    lines = warmup_lines(run.records, config)
+    if lines:
+        blocks.append(Points([capitalised(line) + "." for line in lines]))
     if run.results:
         rows = [[key, value] for key, value in run.results.items() if isinstance(value, int | float | str)]
         blocks.append(TableBlock(plain_table(f"run_{number}", "Results of the run", ["result", "value"], rows)))

@@ -1,0 +1,35 @@
+"""What the records of a run say about its warmup: the lines of a `tfwarmup.WarmupCheck`."""
+
+from collections.abc import Mapping
+from typing import Any
+
+import numpy as np
+
+from tfwarmup.analysis.warmup_report import WarmupReport
+from tfwarmup.factors import untuned_linear_period
+from trainers.reports.reading import Records
+
+# Columns of a `WarmupReport`, and the names of the same values in records.
+COLUMNS = {
+    "t": "updates",
+    "update_rms": "update_rms",
+    "warmup_factor": "warmup_factor",
+    "gradient_rms": "gradient_norm",
+    "batch_loss": "loss",
+}
+LEAST = 4  # records, below which a run is too short to say anything
+
+
+def warmup_lines(records: Records, config: Mapping[str, Any]) -> list[str]:
+    """Three lines on the warmup of a run; none if its records lack the size of the updates."""
+    measured = [record for record in records if record.get("update_rms") is not None and record.get("updates")]
+    if len(measured) < LEAST:
+        return []
+    values = {name: [record.get(key) for record in measured] for name, key in COLUMNS.items()}
+    history = {
+        name: np.array([np.nan if x is None else x for x in column], "float64") for name, column in values.items()
+    }
+    beta_2 = config.get("beta_2")
+    period = untuned_linear_period(beta_2) if isinstance(beta_2, float) else None
+    name = str(config.get("warmup") or "default")
+    return WarmupReport.of(history, name, rule_period=period, dynamic_end=None, beginning=0).lines()
