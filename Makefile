@@ -1,6 +1,7 @@
 # make reproduce      the experiments of the paper at the size of a laptop, with a page of results
 # make reproduce-full DATA=/data   continues until there are enough runs to decide: half a day
-# make test           the tests, on TensorFlow, JAX and torch
+# make test           the tests, on TensorFlow, and those of the library on JAX and torch
+# make test-backends  the code of README, docs and examples on JAX and torch
 # make test-versions  the tests of the library on Keras 3.3, 3.6, 3.9 and the newest
 # make test-oldest    the same on Keras 3.3 alone
 # make test-addons    the tests that need TensorFlow 2.15 and tensorflow-addons
@@ -14,7 +15,8 @@
 # make notebook       the notebook, executed in place
 
 PYTHON ?= python3
-BACKENDS = tensorflow jax torch
+OTHERS = jax torch
+BACKENDS = tensorflow $(OTHERS)
 VENV = .venv/bin/python
 ADDONS = .venv-addons/bin/python
 # `make reproduce` needs neither JAX, torch, test tools nor CUDA: it makes a smaller environment unless the full one is there.
@@ -25,8 +27,10 @@ VERSIONS = 3.3 3.6 3.9
 OLDEST = $(firstword $(VERSIONS))
 # The tests of the library. The simulation is numpy alone, and tuning needs keras-tuner: the newest Keras is enough.
 LIBRARY = tests/tfwarmup tfwarmup $(addprefix --ignore=tests/tfwarmup/,test_addons.py test_tuning.py analysis/test_simulation.py)
+# What else depends on the backend.
+PAGES = tests/test_readme.py tests/test_examples.py tests/tfwarmup/test_tuning.py
 
-.PHONY: reproduce reproduce-full test test-versions test-oldest $(VERSIONS:%=test-keras-%) test-addons test-slow test-kills test-wheel lint bench figures docs notebook clean
+.PHONY: reproduce reproduce-full test test-backends test-versions test-oldest $(VERSIONS:%=test-keras-%) test-addons test-slow test-kills test-wheel lint bench figures docs notebook clean
 
 reproduce: $(REPRODUCE)/done
 	$(REPRODUCE)/bin/python -m trainers.reproduce
@@ -35,8 +39,14 @@ reproduce-full: .venv/done
 	$(VENV) -m trainers.reproduce --full $(if $(DATA),--data=$(DATA))
 
 test: .venv/done
-	set -e; for backend in $(BACKENDS); do \
-		echo "== $$backend"; KERAS_BACKEND=$$backend $(VENV) -m pytest -q -n 2; done
+	@echo "== tensorflow"
+	KERAS_BACKEND=tensorflow $(VENV) -m pytest -q -n 2
+	set -e; for backend in $(OTHERS); do \
+		echo "== $$backend"; KERAS_BACKEND=$$backend $(VENV) -m pytest -q -n 2 $(LIBRARY); done
+
+test-backends: .venv/done
+	set -e; for backend in $(OTHERS); do \
+		echo "== $$backend"; KERAS_BACKEND=$$backend $(VENV) -m pytest -q -n 2 $(PAGES); done
 
 test-versions: .venv/done $(VERSIONS:%=test-keras-%)
 	$(VENV) -m pytest -q -n 2 $(LIBRARY)

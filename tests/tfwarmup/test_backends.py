@@ -16,6 +16,7 @@ def here():
     return trajectories()
 
 
+@pytest.mark.slow
 @pytest.mark.skipif(BACKEND != "tensorflow", reason="runs once, from TensorFlow")
 @pytest.mark.parametrize("backend", ["jax", "torch"])
 def test_other_backends_compute_the_same_numbers(backend, here):

@@ -355,6 +355,7 @@ def test_a_run_on_a_disk_that_fills_up_resumes_to_the_bit_when_it_is_freed(kilob
         assert_resumes_to_the_bit(disk, tmp_path / "whole")
 
 
+@pytest.mark.slow
 def test_a_disk_that_fills_up_is_one_line_and_exit_code_2(tmp_path):
     run_tiny(tmp_path / "whole")
     with almost_full(tmp_path / "disk", 40) as disk:
@@ -365,6 +366,7 @@ def test_a_disk_that_fills_up_is_one_line_and_exit_code_2(tmp_path):
         assert_resumes_to_the_bit(disk, tmp_path / "whole")
 
 
+@pytest.mark.slow
 def test_a_run_that_does_not_fit_into_memory_is_told_what_to_do(tmp_path):
     with pytest.raises(MemoryError) as error:
         run_tiny(tmp_path / "run", rows=10**12)

@@ -83,6 +83,7 @@ def test_memory_is_what_exists_at_one_time():
     assert cost_of(chain, [square]).flops == 10 * 2 * 100**3
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("options", "warmup"),
     [
@@ -105,6 +106,7 @@ def test_a_dry_run_writes_nothing_and_tells_the_plan(tmp_path, options, warmup):
     assert "time here: " in text
 
 
+@pytest.mark.slow
 def test_the_hardware_can_be_named_by_its_peak_and_a_sweep_multiplies():
     options = {"dry_run": True, "tflops": 1e-9, "utilisation": 0.5, "accelerators": 2, "price": 3.0}
     config = make_config(TinyConfig, {**BASE, "output_dir": "x", **options})

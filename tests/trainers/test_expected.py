@@ -234,6 +234,7 @@ for path, module in zip(others[::2], others[1::2]):
 """
 
 
+@pytest.mark.slow
 def test_saved_models_load_without_the_trainers_or_say_what_to_import(tmp_path):
     sizes = {"layers": 1, "width": 8, "heads": 2, "inner": 8}
     models = {

@@ -61,6 +61,7 @@ def test_xla_trains_the_same_network(tmp_path, options):
     np.testing.assert_allclose(losses[True], losses[False], rtol=2e-3 if options else 1e-6)
 
 
+@pytest.mark.slow
 def test_photographs_of_ones_own_train_and_a_truncated_one_is_skipped_or_fatal(tmp_path, caplog):
     folder = write_photographs(tmp_path / "images", size=40)
     options = {"dataset": "folder", "data_dir": str(folder), "image_size": 32, "model": "small_resnet"}
@@ -76,6 +77,7 @@ def test_photographs_of_ones_own_train_and_a_truncated_one_is_skipped_or_fatal(t
     assert "0.jpg" in caplog.text
 
 
+@pytest.mark.slow
 def test_a_fifo_among_the_images_ends_the_program_with_one_line(tmp_path):
     folder = write_photographs(tmp_path / "images", size=40)
     os.mkfifo(folder / "train/cat/fifo.jpg")
@@ -87,6 +89,7 @@ def test_a_fifo_among_the_images_ends_the_program_with_one_line(tmp_path):
     assert not (tmp_path / "run").exists()
 
 
+@pytest.mark.slow
 def test_a_run_says_what_is_done_with_its_images_and_what_the_best_model_is_chosen_on(tmp_path):
     write_idx_folder(tmp_path / "data")
     flags = [f"--data_dir={tmp_path}/data", f"--output_dir={tmp_path}/run", "--steps=2", "--batch_size=8"]

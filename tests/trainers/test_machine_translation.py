@@ -160,6 +160,7 @@ def test_a_stopped_run_ends_bit_identical(corpus, tmp_path):
         assert (tmp_path / "stopped" / name).read_bytes() == (tmp_path / "whole" / name).read_bytes()
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("options", "searches"), [({}, 2), ({"average": 2}, 3)])
 def test_without_a_test_the_validation_set_is_translated_once_for_the_same_weights(
     options, searches, corpus, tmp_path, monkeypatch

@@ -80,12 +80,14 @@ def test_a_signal_during_an_import_is_heard_at_once_and_obeyed_after_it(tmp_path
     assert stopped.startswith("stopped by SIGTERM")
 
 
+@pytest.mark.slow
 def test_a_program_that_trains_writes_nothing_to_standard_error(tmp_path):
     flags = ("--flagfile=configs/embedded/digits.flags", "--steps=2", "--noprogress", f"--output_dir={tmp_path}/run")
     _, errors = finish(program("trainers.image_classification", *flags, TF_CPP_MIN_LOG_LEVEL="2"))
     assert errors == ""
 
 
+@pytest.mark.slow
 def test_a_task_of_ones_own_writes_only_what_its_own_import_of_tensorflow_does(tmp_path):
     environment = {name: value for name, value in os.environ.items() if name != "TF_CPP_MIN_LOG_LEVEL"}
     command = [sys.executable, "-c", OWN_TASK, *tiny_flags(tmp_path / "run", steps=2)]

@@ -235,6 +235,7 @@ def test_a_first_micro_batch_without_weight_divides_nothing_by_zero(tmp_path):
     np.testing.assert_allclose(weights[1], weights[0], rtol=0, atol=1e-6)
 
 
+@pytest.mark.slow
 def test_the_gradient_norm_of_a_record_is_that_of_the_whole_batch_before_clipping(tmp_path):
     options = {"strategy": "mirrored", "logical_devices": 2, "log_every": 1, "checkpoint_every": 0}
     norms = {}

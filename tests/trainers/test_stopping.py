@@ -44,6 +44,7 @@ def test_a_signal_in_the_middle_of_an_interval_saves_the_run_and_the_same_comman
     assert records(tmp_path / "stopped") == records(tmp_path / "whole")
 
 
+@pytest.mark.slow
 def test_a_second_signal_ends_at_once_and_a_second_start_is_refused_meanwhile(tmp_path):
     options = {**SLOW_STEPS, "step_seconds": 20.0}
     flags = tiny_flags(tmp_path, **options)

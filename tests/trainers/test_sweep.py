@@ -74,6 +74,7 @@ def test_a_trial_ends_with_the_bits_of_a_run_of_its_own(cell, swept, tmp_path):
     np.testing.assert_array_equal(final_weights(shared), final_weights(tmp_path / "alone"))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "options", [{"precision": "mixed_float16"}, {"model": "mlp", "accumulate": 2}, {"beta_1": 0.8}]
 )

@@ -36,6 +36,7 @@ def count_runs(monkeypatch):
     return ran
 
 
+@pytest.mark.slow
 def test_rates_betas_warmups_periods_and_seeds_can_be_added_and_finished_runs_are_kept(tmp_path, monkeypatch):
     small = {"learning_rates": (1e-2,), "warmups": ("none",), "seeds": (1,)}
     sweep(settings(tmp_path, **small))

@@ -46,6 +46,7 @@ def test_numbers_arrive_over_the_wire_to_the_last_digit(address):
     assert chief.fresh()[0].values == cell.values
 
 
+@pytest.mark.slow
 def test_a_worker_gives_signs_of_life_while_it_works(address):
     chief = coordinator(timeout=2, cells=CELLS[:1])
     thread, _ = in_thread(serve, chief, address)
