@@ -173,10 +173,13 @@ def test_a_sample_of_many_parameters_sees_what_all_do(monkeypatch):
     assert cosines[0] == pytest.approx(cosines[1], abs=3 / np.sqrt(len(update)) + 0.02)
 
 
-def test_at_most_a_few_variables_are_sampled():
-    strides = watching.sampled_strides([100 + place for place in range(40)])
-    assert sorted(strides) == list(range(40 - watching.VARIABLES, 40))
-    assert set(watching.sampled_strides([5, 0, 7])) == {0, 2}
+def test_the_sampled_variables_are_spread_evenly_over_all_parameters():
+    strides = watching.sampled_strides([100] * 160)
+    assert list(strides) == list(range(5, 160, 10))
+    assert list(watching.sampled_strides([5, 0, 7])) == [0, 2]
+    half = watching.sampled_strides([1000, *[10] * 100])
+    assert 0 in half  # a variable with half of the parameters is sampled, and is not all that is
+    assert len(half) == 1 + watching.VARIABLES // 2
 
 
 @pytest.mark.parametrize(
