@@ -98,7 +98,7 @@ figures: .venv/done
 		--output_dir=build/figures/analysis
 	$(VENV) -m trainers.evidence $(if $(wildcard docs/results/*/config.json),docs/results) --output_dir=build/figures/evidence \
 		--page=docs/results.md
-	$(VENV) -m trainers.study docs/results --output_dir=build/figures/study
+	$(VENV) -m trainers.study docs/results docs/study --output_dir=build/figures/study
 	cp build/figures/*/*.svg build/figures/*/*.png build/figures/*/*.pdf docs/figures
 
 docs: .venv/done

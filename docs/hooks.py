@@ -64,7 +64,7 @@ def site_links(markdown: str, folder: pathlib.Path) -> str:
     def moved(match: re.Match[str]) -> str:
         path = (folder / match[1]).resolve()
         anchor = match[2] or ""
-        if path.is_relative_to(ROOT / "docs/results"):
+        if any(path.is_relative_to(ROOT / kept) for kept in ("docs/results", "docs/study")):
             return "](-)"  # kept files of runs, which are no pages
         if path.is_relative_to(ROOT / "docs"):
             return f"]({match[1] if folder != ROOT else path.relative_to(ROOT / 'docs')}{anchor})"

@@ -2,6 +2,7 @@
 
 import dataclasses
 import json
+import pathlib
 import re
 import socket
 
@@ -189,7 +190,8 @@ def test_numbers_come_back_to_the_last_bit(tmp_path):
     assert all(isinstance(result, Result) and result.seconds == 2.0 for result in sweep.results)
 
 
-KEPT = sorted(path for path in (ROOT / "docs/results").glob("*/*"))
+FOLDERS = [str(ROOT / "docs/results"), str(ROOT / "docs/study")]
+KEPT = sorted(path for folder in FOLDERS for path in pathlib.Path(folder).glob("*/*"))
 
 
 def test_nothing_large_and_nothing_of_a_machine_is_in_the_repository():
@@ -206,15 +208,15 @@ def test_nothing_large_and_nothing_of_a_machine_is_in_the_repository():
 
 @pytest.mark.skipif(not KEPT, reason="nothing is kept yet")
 def test_everything_in_the_repository_can_be_read():
-    runs = read_runs([str(ROOT / "docs/results")])
+    runs = read_runs(FOLDERS)
     assert not runs.problems
     assert all(sweep.results for sweep in runs.sweeps)
 
 
 @pytest.mark.skipif(not KEPT, reason="nothing is kept yet")
 def test_tables_and_verdicts_of_the_documentation_are_those_of_the_runs_that_are_kept():
-    for sweep in read_runs([str(ROOT / "docs/results")]).sweeps:
+    for sweep in read_runs(FOLDERS).sweeps:
         assert (sweep.folder.path / "summary.md").read_text() == kept_summary(sweep), sweep.folder.name
-    sweeps, _ = read_sweeps([str(ROOT / "docs/results")])
+    sweeps, _ = read_sweeps(FOLDERS[:1])
     told = verdicts_markdown([*answers(sweeps), *published_answers()])
     assert f"{BEGIN}\n\n{told}\n\n{END}" in (ROOT / "docs/results.md").read_text()
