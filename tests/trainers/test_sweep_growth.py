@@ -222,7 +222,7 @@ def test_a_folder_of_an_older_version_is_read_and_continued(tmp_path, monkeypatc
     ran = count_runs(monkeypatch)
     said = sweep(settings(tmp_path, **{**small, "seeds": (1, 2)}))
     assert len(ran) == 2
-    assert f"Runs differ in threads: not recorded (2 runs), {os.cpu_count()} (2 runs)." in said
+    assert f"Runs differ in threads: {os.cpu_count()} (2 runs), not recorded (2 runs)." in said
 
 
 def test_the_seconds_of_a_resumed_trial_are_those_of_all_its_processes(tmp_path, monkeypatch):

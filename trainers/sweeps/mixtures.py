@@ -23,7 +23,7 @@ def mixtures(results: Iterable[Result]) -> list[str]:
             value = str(each.get(name, UNKNOWN))
             counts[value] = counts.get(value, 0) + 1
         if len(counts) > 1:
-            kinds = ", ".join(f"{value} ({n} run{'s' if n > 1 else ''})" for value, n in counts.items())
+            kinds = ", ".join(f"{value} ({n} run{'s' if n > 1 else ''})" for value, n in sorted(counts.items()))
             sentences.append(f"Runs differ in {name}: {kinds}.")
     return sentences
 
