@@ -11,6 +11,7 @@ from trainers.study.failures import Place, Trained
 from trainers.sweeps.formats import value_text
 
 TRAINS, FAILS = "#E8F1EC", "#D55E00"
+MOST_UPRIGHT = 4  # labels of learning rates that fit side by side below a panel
 
 
 @in_one_look
@@ -46,7 +47,8 @@ def _draw(axes: list[Axes], trained: Trained, betas: list[float]) -> None:
     for panel, beta_2 in zip(axes, betas, strict=True):
         rates = sorted({rate for rate, other in trained.places if other == beta_2})
         panel.set_title(f"$\\beta_2$ = {value_text(beta_2)}")
-        panel.set_xticks(range(len(rates)), [value_text(rate) for rate in rates])
+        labels = [value_text(rate) for rate in rates]
+        panel.set_xticks(range(len(rates)), labels, rotation=90 if len(rates) > MOST_UPRIGHT else 0)
         panel.set_yticks(range(len(trained.methods)), [style_of(method).label for method in trained.methods])
         panel.set_xlim(-0.5, len(rates) - 0.5)
         panel.set_ylim(len(trained.methods) - 0.5, -0.5)
