@@ -3,6 +3,7 @@
 import contextlib
 import json
 import os
+import shutil
 import stat
 import subprocess
 import sys
@@ -399,6 +400,17 @@ def test_a_folder_in_the_place_of_a_file_is_found_before_the_run_goes_on(name, t
     (tmp_path / name).mkdir()
     before = snapshot(tmp_path)
     with pytest.raises(ConfigError, match=rf"hold a run as it was written. Received: .*{name}, now a folder"):
+        run_tiny(tmp_path)
+    assert snapshot(tmp_path) == before
+
+
+@pytest.mark.parametrize("name", ["checkpoints", "tensorboard"])
+def test_a_file_in_the_place_of_a_folder_is_found_before_the_run_goes_on(name, tmp_path):
+    run_tiny(tmp_path)
+    shutil.rmtree(tmp_path / name, ignore_errors=True)
+    (tmp_path / name).write_text("in the way")
+    before = snapshot(tmp_path)
+    with pytest.raises(ConfigError, match=rf"hold a run as it was written. Received: .*{name}, now a file"):
         run_tiny(tmp_path)
     assert snapshot(tmp_path) == before
 
