@@ -20,3 +20,13 @@ if BACKEND == "tensorflow":
 def _same_seed():
     """Keeps the random state of one test from reaching the next."""
     keras.utils.set_random_seed(0)
+
+
+@pytest.fixture(autouse=True)
+def _no_fork(monkeypatch):
+    """A fork of this process would inherit locks of TensorFlow, JAX and gRPC without the threads that hold them."""
+
+    def refuse():
+        raise AssertionError("The process of the tests must not fork. Start a program instead.")
+
+    monkeypatch.setattr(os, "fork", refuse)

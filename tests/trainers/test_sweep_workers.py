@@ -1,7 +1,6 @@
 """A sweep by several processes: the same bits with any number of them, whoever dies."""
 
 import json
-import os
 import random
 import signal
 import time
@@ -161,21 +160,14 @@ def test_a_second_start_of_the_program_is_refused(tmp_path):
     ],
 )
 def test_workers_share_the_gpus_out_among_themselves(named, count, shares, tmp_path, monkeypatch):
+    devices, told = tmp_path / "devices", tmp_path / "told"
+    for folder in (devices, told):
+        folder.mkdir()
     for name in ("nvidia0", "nvidia1", "nvidiactl"):
-        (tmp_path / name).touch()
-    monkeypatch.setattr(workers, "DEVICES", tmp_path)
+        (devices / name).touch()
     monkeypatch.delenv(workers.GPUS, raising=False)
-    if named is not None:
-        monkeypatch.setenv(workers.GPUS, named)
-    told = tmp_path / "told"
-    told.mkdir()
-
-    def work(name, address):
-        (told / name).write_text(os.environ.get(workers.GPUS, ""))
-
-    local = workers.LocalWorkers(count, work)
-    wait_for(lambda: len(list(told.iterdir())) == count, seconds=20)
-    local.stop()
+    environment = {} if named is None else {workers.GPUS: named}
+    finish(program("tests.trainers.gpu_shares", str(count), str(devices), str(told), **environment))
     assert [(told / f"worker{number}").read_text() for number in range(count)] == shares
 
 
