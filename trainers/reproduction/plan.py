@@ -96,6 +96,9 @@ FULL = (
         {"data_dir": "emnist"},
     ),
     sweep_step("translation", "a Transformer translator", TRANSLATION, 960, "full/translation"),
+    sweep_step(
+        "translation_first_steps", "the translator's first steps", TRANSLATION, 600, "full/translation_first_steps"
+    ),
     sweep_step("mnist", "beta_2 on MNIST", IMAGES, 800, "full/mnist", data={"data_dir": "mnist"}),
     sweep_step("emnist", "beta_2 on EMNIST", IMAGES, 960, "full/emnist", data={"data_dir": "emnist"}),
     sweep_step("resnet", "a residual network", IMAGES, 760, "full/resnet"),
@@ -105,9 +108,9 @@ FULL = (
         "translation_tuned", "tuned warmup, translator", TRANSLATION, 1200, "full/translation_tuned", "translation"
     ),
     sweep_step(
-        "wikitext2", "a language model of WikiText-2", LANGUAGE, 8800, "full/wikitext2", data={"data_dir": "wikitext-2"}
+        "wikitext2", "a language model of WikiText-2", LANGUAGE, 3500, "full/wikitext2", data={"data_dir": "wikitext-2"}
     ),
-    sweep_step("multi30k", "a translator of Multi30k", TRANSLATION, 18000, "full/multi30k", data=MULTI30K),
+    sweep_step("multi30k", "a translator of Multi30k", TRANSLATION, 6000, "full/multi30k", data=MULTI30K),
     sweep_step("imagenette", "photographs", IMAGES, 4400, "full/imagenette", data={"data_dir": "imagenette"}),
 )
 PLANS = Plans(QUICK, FULL)
