@@ -12,8 +12,11 @@ import pytest
 from tests.trainers.reports import write_run, write_sweep
 from trainers.engine.flags import ConfigError
 from trainers.evidence.reading import read_sweeps
+from trainers.reports.blocks import TableBlock
 from trainers.reports.reading import read_runs
 from trainers.reports.study_blocks import study_blocks
+from trainers.reproduction.config import KeepConfig
+from trainers.reproduction.keeping import keep
 from trainers.study.config import StudyConfig
 from trainers.study.failures import Trained
 from trainers.study.program import sum_up
@@ -161,6 +164,47 @@ def test_the_rule_is_too_short_if_a_longer_period_gains_more_than_the_margin_or_
     said = summed_up(make_periods(tmp_path / "low", losses))
     assert said.splitlines()[2].endswith(f"  {verdict}")
     assert said.splitlines()[2].split()[:3] == ["0.1", "0.9", "20"]
+
+
+def with_records(folder, sizes):
+    """Adds to every trial 40 records whose updates have a size of `sizes(period or None)` times that of noise."""
+    document = json.loads((folder / "config.json").read_text())
+    document["config"]["log_every"] = 1
+    (folder / "config.json").write_text(json.dumps(document))
+    for trial in (folder / "trials").iterdir():
+        size = math.sqrt(0.1 / 1.9) * sizes(read_result(trial).values.get("warmup_period"))
+        lines = [
+            {"step": t, "updates": t, "update_rms": size, "warmup_factor": 1.0, "gradient_norm": 1.0, "loss": 2.0}
+            for t in range(1, 41)
+        ]
+        (trial / "metrics.jsonl").write_text("".join(json.dumps(line) + "\n" for line in lines))
+    return folder
+
+
+def only_the_longest_is_good(period, seed):
+    return 0.2 if period == 100 else 0.3
+
+
+def test_the_verdicts_of_warmup_checks_are_compared_with_longer_warmups(tmp_path):
+    folder = make_periods(tmp_path / "low", only_the_longest_is_good)
+    assert "WarmupCheck" not in summed_up(folder)
+    said = summed_up(with_records(folder, lambda period: 0.4 if period in (5.0, 20.0) else 0.5))
+    yes, no, text = said.splitlines()[-3:]
+    assert yes.split() == ["yes", "8", "4"]
+    assert no.split() == ["no", "0", "0"]
+    assert text.startswith("The verdict of a WarmupCheck is right in 8 of 12 runs (67 %), and in 8 of 12 runs (67 %)")
+    assert "is right in 12 of 12 runs (100 %)" in summed_up(with_records(folder, lambda period: 0.4))
+
+
+def test_kept_files_give_the_same_verdicts(tmp_path):
+    folder = with_records(make_periods(tmp_path / "low", only_the_longest_is_good), lambda period: (period or 0) / 50)
+    said = summed_up(folder)
+    for _ in range(2):  # the second time adds nothing
+        keep(KeepConfig((str(folder),), output=str(tmp_path / "kept")))
+        assert summed_up(tmp_path / "kept") == said
+    tables = [block.table for block in blocks_of(tmp_path / "kept/low") if isinstance(block, TableBlock)]
+    assert tables[-1].caption == "Is the verdict of a warmup check right?"
+    assert tables[-1].rows == [["yes", "8", "4"], ["no", "0", "0"]]
 
 
 def blocks_of(folder):

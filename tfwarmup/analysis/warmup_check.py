@@ -21,11 +21,11 @@ class WarmupCheck(UpdateProbe):
     """Measures the updates of a run and prints what its warmup did, in three lines at the end of `fit`.
 
     For Adam, AdamW and Nadam of Keras, `tfwarmup.Adam` and `tfwarmup.RAdam`, with any warmup or none, on any backend.
-    It reports numbers, not a verdict: they do not decide how long a warmup has to be.
+    The first line has a verdict, "too short" or "long enough", if every update was measured from the first one on.
 
         check = tfwarmup.WarmupCheck()
         model.fit(x, y, callbacks=[check])
-        check.report.settled, check.report.suggestions
+        check.report.verdict, check.report.suggestions
         check.figure().savefig("warmup.png")  # needs matplotlib
 
     For each measured update t, `logs` and `history` contain
@@ -38,7 +38,7 @@ class WarmupCheck(UpdateProbe):
     - `batch_loss`: the loss of the last batch, recovered from the mean that Keras logs.
 
     Args:
-        every: See `Probe`. Spikes are only found if every update is measured.
+        every: See `Probe`. A verdict and spikes need every update.
         sample: How many parameters of each weight matrix to measure. By default 500, or all of a smaller matrix.
         seed: Seed of the choice of parameters.
         verbose: Whether to print the three lines when `fit` ends.
@@ -63,6 +63,7 @@ class WarmupCheck(UpdateProbe):
             warmup=self._warmup,
             rule_period=self._rule_period,
             dynamic_end=self._dynamic_end(),
+            beta_1=float(unwrapped(self.model.optimizer).beta_1),
         )
 
     def figure(self) -> Any:

@@ -1,6 +1,7 @@
 """A report on the warmup of a run: plain numbers, and three lines of text."""
 
 import dataclasses
+import math
 from collections.abc import Mapping
 
 import numpy as np
@@ -10,6 +11,13 @@ TOLERANCE = 0.2
 # The number of measurements that a spike is compared with.
 WINDOW = 20
 LOSS_SPIKE, GRADIENT_SPIKE = 1.5, 3.0
+# The verdict, fitted on the development runs of docs/dynamic_warmup.md: a warmup is too short if the mean size of
+# WINDOW updates falls below this share of the size of noise, while the loss is above this share of its first value.
+# Updates so small come from gradients that contradict each other: the steps are too long for the loss. Later, when a
+# model has learned its data by heart, updates become small for another reason.
+NOISE_SHARE, LOSS_SHARE = 0.44, 0.1
+LOSS_WINDOW = 10
+TOO_SHORT, LONG_ENOUGH = "too short", "long enough"
 
 
 @dataclasses.dataclass(frozen=True)
@@ -27,6 +35,10 @@ class WarmupReport:
         settled: The first measured update whose `update_rms` is within 20 % of the final level, or below it.
         loss_spikes: Updates whose loss is more than 1.5 times the median of the 20 measurements before it.
         gradient_spikes: Updates whose gradients have an RMS of more than 3 times the median of the 20 before.
+        noise_rms: The size of an update if the gradients are noise, sqrt((1 - beta_1) / (1 + beta_1)).
+        smallest_rms: The smallest mean of 20 consecutive values of `update_rms`, as a multiple of `noise_rms`, while
+            the loss (a median of 10) is above a tenth of its first value. `None` unless every update was measured from
+            the first one on, and the first loss is positive.
         suggestions: Periods of a linear warmup to try next, by source: "rule" is 2 / (1 - beta_2), "settled" is where
             the updates settled, "dynamic" is where a dynamic warmup ended.
     """
@@ -41,6 +53,8 @@ class WarmupReport:
     settled: int | None
     loss_spikes: tuple[int, ...]
     gradient_spikes: tuple[int, ...]
+    noise_rms: float
+    smallest_rms: float | None
     suggestions: dict[str, float]
 
     @classmethod
@@ -50,6 +64,7 @@ class WarmupReport:
         warmup: str,
         rule_period: float | None,
         dynamic_end: int | None,
+        beta_1: float,
         beginning: int | None = None,
     ) -> "WarmupReport":
         """Makes the report of measurements at updates `t`: `update_rms`, `warmup_factor`, `gradient_rms`, `batch_loss`.
@@ -62,6 +77,7 @@ class WarmupReport:
         missing = float(np.sum((1 - factor) * weights))
         later = _mean(size[t > (beginning + last) / 2])
         settled = _first(t, size <= (1 + TOLERANCE) * later)
+        noise = math.sqrt((1 - beta_1) / (1 + beta_1))
         found = {"rule": rule_period, "settled": settled, "dynamic": dynamic_end}
         return cls(
             warmup=warmup,
@@ -74,8 +90,20 @@ class WarmupReport:
             settled=settled,
             loss_spikes=_spikes(t, history["batch_loss"], LOSS_SPIKE),
             gradient_spikes=_spikes(t, history["gradient_rms"], GRADIENT_SPIKE),
+            noise_rms=noise,
+            smallest_rms=_smallest(t, size / noise, history["batch_loss"]),
             suggestions={name: float(period) for name, period in found.items() if period is not None},
         )
+
+    @property
+    def verdict(self) -> str | None:
+        """`"too short"` if `smallest_rms` is below 0.44, `"long enough"` otherwise; `None` if it is not known.
+
+        docs/dynamic_warmup.md says how often the verdict is right. A warmup that is longer than needed is long enough.
+        """
+        if self.smallest_rms is None:
+            return None
+        return TOO_SHORT if self.smallest_rms < NOISE_SHARE else LONG_ENOUGH
 
     def lines(self) -> list[str]:
         """The report in three lines."""
@@ -85,12 +113,25 @@ class WarmupReport:
         settled = "not settled" if self.settled is None else f"settled from update {self.settled:,} on"
         periods = ", ".join(f"{period:,.0f} ({_SOURCES[name]})" for name, period in self.suggestions.items())
         return [
-            f"warmup: {self.warmup}; {full}; it cost as much as {self.factor_sum:,.1f} of {self.updates:,} full "
-            f"updates ({self.share:.1%})",
+            f"warmup: {self._verdict_text()}{self.warmup}; {full}; it cost as much as {self.factor_sum:,.1f} of "
+            f"{self.updates:,} full updates ({self.share:.1%})",
             f"updates: the largest was {self.largest_rms:.2f} times the final level of {self.later_rms:.3f} alpha; "
             f"{settled}; loss spikes: {_listed(self.loss_spikes)}; gradient spikes: {_listed(self.gradient_spikes)}",
-            f"to try next: linear warmup over {periods}" if periods else "to try next: no suggestion",
+            f"to try next: {self._advice(periods)}",
         ]
+
+    def _verdict_text(self) -> str:
+        if self.smallest_rms is None:
+            return ""
+        return (
+            f"{self.verdict} (updates fell to {self.smallest_rms:.2f} times the size of noise; limit {NOISE_SHARE}); "
+        )
+
+    def _advice(self, periods: str) -> str:
+        linear = f"linear warmup over {periods}" if periods else ""
+        if self.verdict == TOO_SHORT:
+            return f"a lower learning rate or a longer warmup{'; ' if linear else ''}{linear}"
+        return linear or "no suggestion"
 
 
 _SOURCES = {
@@ -98,6 +139,18 @@ _SOURCES = {
     "settled": "where the updates settled",
     "dynamic": "where the dynamic warmup ended",
 }
+
+
+def _smallest(t: np.ndarray, size: np.ndarray, loss: np.ndarray) -> float | None:
+    """The smallest mean of WINDOW sizes before the loss has fallen to LOSS_SHARE of its first value."""
+    if t[0] != 1 or len(t) < WINDOW or np.any(np.diff(t) != 1) or not loss[0] > 0:
+        return None
+    levels = [np.median(loss[max(0, end - LOSS_WINDOW) : end]) for end in range(1, len(t) + 1)]
+    fallen = np.flatnonzero(np.array(levels) < LOSS_SHARE * loss[0])
+    end = max(WINDOW, fallen[0] if fallen.size else len(t))
+    windows = np.lib.stride_tricks.sliding_window_view(size[:end], WINDOW)
+    means = [_mean(window) for window in windows if np.isfinite(window).any()]
+    return float(min(means)) if means else None
 
 
 def _spikes(t: np.ndarray, values: np.ndarray, times: float) -> tuple[int, ...]:

@@ -7,6 +7,7 @@ from trainers.figures.look import style_of
 from trainers.reports.blocks import Block, Picture, Points, TableBlock, Text
 from trainers.reports.reading import Sweep
 from trainers.reports.tables import plain_table
+from trainers.study.checks import score
 from trainers.study.conditions import DYNAMIC, conditions
 from trainers.study.failures import Trained, has_losses
 from trainers.study.measures import method_table
@@ -28,6 +29,11 @@ def study_blocks(number: int, sweep: Sweep) -> Iterable[Block]:
         headings, *rows = period_table(trained)
         caption = "Is untuned linear warmup long enough?"
         yield TableBlock(plain_table(f"sweep_{number}_periods", caption, headings, rows, labels=2))
+    if found := score(trained):
+        headings, *rows = found.table()
+        caption = "Is the verdict of a warmup check right?"
+        yield TableBlock(plain_table(f"sweep_{number}_checks", caption, headings, rows, labels=1))
+        yield Text(found.text())
     if DYNAMIC in trained.runs or can_judge(trained):
         yield Text(f"A run fails to train if its validation loss ends above {trained.limit:.3f}, or if it diverges.")
         yield Picture(*failures_svg(trained), _in_words(trained))

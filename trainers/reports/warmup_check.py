@@ -1,4 +1,4 @@
-"""What the records of a run say about its warmup: the lines of a `tfwarmup.WarmupCheck`."""
+"""What the records of a run say about its warmup: the report of a `tfwarmup.WarmupCheck`."""
 
 from collections.abc import Mapping
 from typing import Any
@@ -22,14 +22,25 @@ LEAST = 4  # records, below which a run is too short to say anything
 
 def warmup_lines(records: Records, config: Mapping[str, Any]) -> list[str]:
     """Three lines on the warmup of a run; none if its records lack the size of the updates."""
+    report = warmup_report(records, config)
+    return report.lines() if report else []
+
+
+def warmup_report(records: Records, config: Mapping[str, Any]) -> WarmupReport | None:
+    """The report on a run; it has a verdict if the run was made with `--log_every=1`."""
     measured = [record for record in records if record.get("update_rms") is not None and record.get("updates")]
     if len(measured) < LEAST:
-        return []
+        return None
     values = {name: [record.get(key) for record in measured] for name, key in COLUMNS.items()}
     history = {
         name: np.array([np.nan if x is None else x for x in column], "float64") for name, column in values.items()
     }
-    beta_2 = config.get("beta_2")
-    period = untuned_linear_period(beta_2) if isinstance(beta_2, float) else None
-    name = str(config.get("warmup") or "default")
-    return WarmupReport.of(history, name, rule_period=period, dynamic_end=None, beginning=0).lines()
+    beta_1, beta_2 = config.get("beta_1"), config.get("beta_2")
+    return WarmupReport.of(
+        history,
+        str(config.get("warmup") or "default"),
+        rule_period=untuned_linear_period(beta_2) if isinstance(beta_2, float) else None,
+        dynamic_end=None,
+        beta_1=beta_1 if isinstance(beta_1, float) else 0.9,
+        beginning=0,
+    )

@@ -16,6 +16,7 @@ from trainers.engine.flags import require, stored_config
 from trainers.reports.folders import CONFIG, STATUS, SWEEP_OF, Folder, find_folders
 from trainers.reports.reading import ANALYSIS, Sweep, read_sweep
 from trainers.reproduction.config import KeepConfig
+from trainers.study.checks import CHECKS, checks_csv, read_checks
 from trainers.sweeps.kept import ENVIRONMENTS, RESULTS, check_same, environments_json, read_kept, sweep_identity
 from trainers.sweeps.results import Result, results_csv
 from trainers.sweeps.space import LISTS, sweep_config_class
@@ -67,12 +68,19 @@ def _sweep_files(folder: Folder, document: Mapping[str, Any], place: pathlib.Pat
         sweep = read_sweep(dataclasses.replace(folder, config=document["config"]), problems, curves=False)
     results = _merged_results(before, sweep.results, place)
     clean = [dataclasses.replace(result, error=without_places(result.error)) for result in results]
+    checks = {**_kept_checks(sweep, place), **read_checks(sweep)}
     return {
         **_config_and_status(folder, document),
+        **({CHECKS: checks_csv(checks)} if checks else {}),
         RESULTS: results_csv(clean, metric, sweep.grid),
         ENVIRONMENTS: environments_json(clean),
         SUMMARY: kept_summary(dataclasses.replace(sweep, results=tuple(clean), kept=True)),
     }
+
+
+def _kept_checks(sweep: Sweep, place: pathlib.Path) -> dict[str, float]:
+    kept = dataclasses.replace(sweep, folder=dataclasses.replace(sweep.folder, path=place))
+    return read_checks(kept) if (place / CHECKS).exists() else {}
 
 
 def kept_summary(sweep: Sweep) -> str:

@@ -1,8 +1,9 @@
-"""Whether untuned linear warmup is long enough, compared with longer periods at every rate and beta_2."""
+"""Whether a warmup is long enough, compared with longer periods at the same rate and beta_2."""
 
 import dataclasses
 from collections.abc import Mapping
 
+from tfwarmup.analysis.warmup_report import LONG_ENOUGH, TOO_SHORT
 from tfwarmup.factors import untuned_linear_period
 from trainers.evidence.differences import LEVELS, Difference
 from trainers.study.failures import Place, Trained
@@ -13,8 +14,8 @@ from trainers.sweeps.summary import cell_text
 from trainers.sweeps.table import METHOD
 from trainers.sweeps.tuned import make_duel
 
-RULE, TUNED = "untuned_linear", "linear"
-TOO_SHORT, LONG_ENOUGH, OPEN = "too short", "long enough", "open"
+RULE, TUNED, NO_WARMUP = "untuned_linear", "linear", "none"
+OPEN = "open"
 HEADINGS = (
     "rate",
     "beta_2",
@@ -30,13 +31,13 @@ HEADINGS = (
 
 @dataclasses.dataclass(frozen=True)
 class Judgement:
-    """The rule compared with longer periods at one place.
+    """A warmup compared with longer periods at one place.
 
     Args:
         place: The rate and beta_2.
         periods: The longer periods that were chosen on each half of the seeds; empty if there are none.
-        gain: How much better the chosen periods are than the rule, in the unit of the objective.
-        failed: Number of failed runs of the rule.
+        gain: How much better the chosen periods are than the warmup, in the unit of the objective.
+        failed: Number of failed runs of the warmup.
         least_failed: Number of failed runs of the longer period with the fewest; None if there is none.
         margin: The smallest gain that matters.
     """
@@ -49,7 +50,14 @@ class Judgement:
     margin: float
 
     @property
+    def gains(self) -> bool:
+        """Whether a longer period is better by more than the margin, or fails less, in these runs."""
+        better = self.gain is not None and self.gain.seeds > 0 and self.gain.mean > self.margin
+        return better or (self.least_failed is not None and self.failed > self.least_failed)
+
+    @property
     def verdict(self) -> str:
+        """The same with its uncertainty."""
         if self.least_failed is None:
             return OPEN
         low, high = self.gain.interval(LEVELS[0]) if self.gain and self.gain.seeds > 1 else (None, None)
@@ -61,30 +69,30 @@ class Judgement:
 
 
 def can_judge(trained: Trained) -> bool:
-    return RULE in trained.runs and len(_labels(trained)) > 1 and trained.sweep.terms.margin is not None
+    return RULE in trained.runs and len(_tuned(trained)) > 1 and trained.sweep.terms.margin is not None
 
 
 def judgements(trained: Trained) -> list[Judgement]:
-    """One judgement for each place."""
-    return [_judgement(trained, place) for place in trained.places]
+    """The rule at each place."""
+    return [judge(trained, place, RULE, untuned_linear_period(place[1])) for place in trained.places]
 
 
-def _judgement(trained: Trained, place: Place) -> Judgement:
+def judge(trained: Trained, place: Place, method: str, period: float) -> Judgement:
+    """Compares a method, which lasts for `period` updates, with longer linear warmups."""
     # 2 / (1 - 0.95) is 39.99999999999996: a period of 40 is not longer.
-    shortest = untuned_linear_period(place[1]) * (1 + 1e-9)
-    longer = {period: label for period, label in _labels(trained).items() if period > shortest}
+    longer = {other: label for other, label in _tuned(trained).items() if other > period * (1 + 1e-9)}
     table = trained.sweep.table()
     named = {"learning_rate": place[0], "beta_2": place[1]}
     row = tuple(named[name] for name in table.row_names)
-    duel = make_duel(table, row, (TUNED, RULE), longer) if longer else None
+    duel = make_duel(table, row, (TUNED, method), longer) if longer else None
     margin = trained.sweep.terms.margin
     assert margin is not None
-    mean = cell_at(trained, RULE, place).mean
+    mean = cell_at(trained, method, place).mean
     return Judgement(
         place,
         duel.periods if duel else (),
         _gain(trained, duel.difference) if duel else None,
-        trained.failed(RULE, place) or 0,
+        trained.failed(method, place) or 0,
         min((trained.failed(label, place) or 0 for label in longer.values()), default=None),
         margin.absolute(mean or 0.0),
     )
@@ -96,8 +104,12 @@ def _gain(trained: Trained, difference: Difference) -> Difference:
     return dataclasses.replace(difference, mean=sign * difference.mean)
 
 
-def _labels(trained: Trained) -> Mapping[float, str]:
-    """The periods of the tuned warmup, with their names in the table."""
+def periods_of(trained: Trained) -> Mapping[float, str]:
+    """The periods of no warmup (0) and of the tuned warmup, in order, with their names in the table."""
+    return {**({0.0: NO_WARMUP} if NO_WARMUP in trained.runs else {}), **_tuned(trained)}
+
+
+def _tuned(trained: Trained) -> Mapping[float, str]:
     tuned = [run.values for run in trained.sweep.results if run.values[METHOD] == TUNED]
     return {values[PERIOD]: method_label(values) for values in sorted(tuned, key=lambda values: values[PERIOD])}
 

@@ -4,6 +4,7 @@ import pathlib
 
 from trainers.engine.flags import require
 from trainers.evidence.reading import read_sweeps
+from trainers.study.checks import Score, score
 from trainers.study.conditions import DYNAMIC, conditions
 from trainers.study.config import StudyConfig
 from trainers.study.failures import Trained, has_losses
@@ -18,9 +19,14 @@ def sum_up(config: StudyConfig) -> str:
     found = [Trained(sweep) for sweep in sweeps if has_losses(sweep)]
     compared = [trained for trained in found if DYNAMIC in trained.runs]
     judged = [trained for trained in found if can_judge(trained)]
-    rule = f"RUNS must have sweeps with {DYNAMIC}, or with {RULE} and several periods of {TUNED}, among their warmups"
-    require(compared or judged, rule, " ".join(config.runs))
+    checked = [(trained, found_score) for trained in found if (found_score := score(trained))]
+    rule = (
+        f"RUNS must have sweeps with {DYNAMIC}, or with {RULE} and several periods of {TUNED}, among their warmups, or "
+        "with several periods and --log_every=1"
+    )
+    require(compared or judged or checked, rule, " ".join(config.runs))
     parts = [*(_methods_text(trained) for trained in compared), *(_periods_text(trained) for trained in judged)]
+    parts += [_checks_text(trained, found_score) for trained, found_score in checked]
     parts += [f"left out: {problem}" for problem in problems]
     if config.output_dir:
         shown = [trained for trained in found if DYNAMIC in trained.runs or can_judge(trained)]
@@ -42,6 +48,11 @@ def _periods_text(trained: Trained) -> str:
         f"Gain: how much better the best longer period is, 90 % interval, margin {margin.text if margin else ''}."
     )
     return "\n".join([_title(trained), aligned(period_table(trained)), _limit(trained), judged_by])
+
+
+def _checks_text(trained: Trained, found: Score) -> str:
+    """How often the verdict of a `WarmupCheck` is right."""
+    return "\n".join([_title(trained), aligned(found.table()), found.text()])
 
 
 def _title(trained: Trained) -> str:

@@ -104,7 +104,9 @@ def history(updates=200, period=100, settles=50):
 
 
 def report_of(values, **options):
-    return WarmupReport.of(values, **{"warmup": "Linear(100)", "rule_period": 200.0, "dynamic_end": None, **options})
+    return WarmupReport.of(
+        values, **{"warmup": "Linear(100)", "rule_period": 200.0, "dynamic_end": None, "beta_1": 0.9, **options}
+    )
 
 
 def test_a_report_says_what_the_numbers_say():
@@ -119,12 +121,44 @@ def test_a_report_says_what_the_numbers_say():
     assert report.loss_spikes == (120,)
     assert report.gradient_spikes == (30,)
     assert report.suggestions == {"rule": 200.0, "settled": 50.0}
+    assert report.noise_rms == pytest.approx(0.2294, abs=1e-4)
+    assert report.smallest_rms == pytest.approx(0.25 / report.noise_rms)
+    assert report.verdict == "long enough"
     assert report.lines() == [
-        "warmup: Linear(100); at the full rate from update 99; it cost as much as 49.5 of 200 full updates (24.8%)",
+        "warmup: long enough (updates fell to 1.09 times the size of noise; limit 0.44); Linear(100); "
+        "at the full rate from update 99; it cost as much as 49.5 of 200 full updates (24.8%)",
         "updates: the largest was 1.96 times the final level of 0.250 alpha; settled from update 50 on; "
         "loss spikes: 1 (updates 120); gradient spikes: 1 (updates 30)",
         "to try next: linear warmup over 200 (2 / (1 - beta_2)), 50 (where the updates settled)",
     ]
+
+
+def test_a_warmup_is_too_short_if_updates_cancel_each_other_before_the_loss_has_fallen():
+    """The limit is 0.44 of the size of noise, 0.101 alpha, over 20 updates, until a tenth of the first loss."""
+    values = history()
+    values["update_rms"][60:80] = 0.1
+    assert report_of(values).verdict == "too short"
+    assert report_of(values).lines()[0].startswith("warmup: too short (updates fell to 0.44 times the size of noise")
+    assert (
+        report_of(values).lines()[2].startswith("to try next: a lower learning rate or a longer warmup; linear warmup")
+    )
+    values["update_rms"][60] = 0.2  # only 19 updates are small
+    assert report_of(values).verdict == "long enough"
+    values["update_rms"][60:] = 0.05
+    values["batch_loss"][40:] = 0.19
+    assert report_of(values).verdict == "long enough"
+    assert report_of(history(), beta_1=0.5).verdict == "too short"  # noise has a size of 0.58 alpha: 0.25 is small
+
+
+def test_there_is_no_verdict_without_every_update_from_the_first_one_on():
+    whole = history()
+    assert report_of({name: values[::2] for name, values in whole.items()}).verdict is None
+    assert report_of({name: values[1:] for name, values in whole.items()}).verdict is None
+    assert report_of({name: values[:19] for name, values in whole.items()}).verdict is None
+    assert report_of(whole | {"batch_loss": whole["batch_loss"] - 2}).verdict is None  # not positive at first
+    assert report_of(whole | {"update_rms": np.full(200, np.nan)}).verdict is None
+    some = np.where(np.arange(200) < 4, np.nan, whole["update_rms"])  # RAdam's momentum steps
+    assert report_of(whole | {"update_rms": some}).verdict == "long enough"
 
 
 def test_updates_of_zero_have_no_ratio():

@@ -1,0 +1,105 @@
+"""How often the verdict of a `WarmupCheck` is right: a warmup is too short if a longer one in the sweep is better."""
+
+import collections
+import csv
+import dataclasses
+import io
+from collections.abc import Iterable, Mapping
+
+from tfwarmup.analysis.warmup_report import LONG_ENOUGH, NOISE_SHARE, TOO_SHORT
+from trainers.engine.files import read_text
+from trainers.engine.reading import read_records
+from trainers.reports.reading import Sweep
+from trainers.reports.warmup_check import warmup_report
+from trainers.study.failures import Trained
+from trainers.study.periods import OPEN, Judgement, judge, periods_of
+from trainers.sweeps.results import TRIALS, Result, csv_text
+
+CHECKS = "warmup_checks.csv"
+TRIAL, SMALLEST = "trial", "smallest_rms"
+VERDICTS = (TOO_SHORT, LONG_ENOUGH)
+HEADINGS = ("a longer warmup is better", *(f"verdict: {verdict}" for verdict in VERDICTS))
+
+# By what is true and what the check says.
+Counts = Mapping[tuple[str, str], int]
+
+
+def read_checks(sweep: Sweep) -> dict[str, float]:
+    """`WarmupReport.smallest_rms` by the names of runs, from the kept file or from the records of the runs."""
+    kept = sweep.folder.path / CHECKS
+    if kept.exists():
+        return {row[TRIAL]: float(row[SMALLEST]) for row in csv.DictReader(io.StringIO(read_text(kept)))}
+    if sweep.folder.config.get("log_every") != 1:  # no verdicts: do not read all records in vain
+        return {}
+    found = {result.trial: _smallest(sweep, result) for result in sweep.results}
+    return {trial: smallest for trial, smallest in found.items() if smallest is not None}
+
+
+def checks_csv(checks: Mapping[str, float]) -> str:
+    return csv_text([(TRIAL, SMALLEST), *sorted(checks.items())])
+
+
+def _smallest(sweep: Sweep, result: Result) -> float | None:
+    records = read_records(sweep.folder.path / TRIALS / result.trial)
+    report = warmup_report(records, {**sweep.folder.config, **result.values})
+    return report.smallest_rms if report else None
+
+
+@dataclasses.dataclass(frozen=True)
+class Score:
+    """How many runs have which verdict.
+
+    Args:
+        every: All runs.
+        decided: Those at places where the interval of the difference excludes the margin.
+    """
+
+    every: Counts
+    decided: Counts
+
+    def table(self) -> list[list[str]]:
+        """Headings, then a row for the runs whose warmup is too short, and one for the others."""
+        words = {TOO_SHORT: "yes", LONG_ENOUGH: "no"}
+        rows = ([words[true], *(str(self.every[true, said]) for said in VERDICTS)] for true in VERDICTS)
+        return [list(HEADINGS), *rows]
+
+    def text(self) -> str:
+        return (
+            f"The verdict of a WarmupCheck is right in {_share(self.every)}, and in {_share(self.decided)} at the "
+            "rates and beta_2 where the interval of the difference excludes the margin."
+        )
+
+
+def score(trained: Trained) -> Score | None:
+    """Compares the verdicts with longer warmups; None if a sweep has no verdicts or no longer warmups."""
+    if len(periods_of(trained)) < 2 or trained.sweep.terms.margin is None:
+        return None
+    checks = read_checks(trained.sweep)
+    judged = [(judgement, [run for run in runs if run.trial in checks]) for judgement, runs in _judged(trained)]
+    decided = [(judgement, runs) for judgement, runs in judged if judgement.verdict != OPEN]
+    return Score(_counts(judged, checks), _counts(decided, checks)) if checks else None
+
+
+def _counts(judged: Iterable[tuple[Judgement, list[Result]]], checks: Mapping[str, float]) -> Counts:
+    return collections.Counter(
+        (
+            TOO_SHORT if judgement.gains else LONG_ENOUGH,
+            TOO_SHORT if checks[run.trial] < NOISE_SHARE else LONG_ENOUGH,
+        )
+        for judgement, runs in judged
+        for run in runs
+    )
+
+
+def _judged(trained: Trained) -> Iterable[tuple[Judgement, list[Result]]]:
+    """Every warmup at every place, except the longest, with its runs."""
+    *shorter, _ = periods_of(trained).items()
+    for period, label in shorter:
+        for place in trained.runs[label]:
+            yield judge(trained, place, label, period), list(trained.runs[label][place].values())
+
+
+def _share(counts: Counts) -> str:
+    total = sum(counts.values())
+    right = sum(count for (true, said), count in counts.items() if true == said)
+    return f"{right} of {total} runs ({100 * right / total:.0f} %)" if total else "0 of 0 runs"
