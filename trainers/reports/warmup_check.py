@@ -28,7 +28,7 @@ def warmup_lines(records: Records, config: Mapping[str, Any]) -> list[str]:
 
 def warmup_report(records: Records, config: Mapping[str, Any]) -> WarmupReport | None:
     """The report on a run; it has a verdict if the run was made with `--log_every=1`."""
-    measured = [record for record in records if record.get("update_rms") is not None and record.get("updates")]
+    measured = [record for record in records if record.get("updates") and _has_size(record)]
     if len(measured) < LEAST:
         return None
     values = {name: [record.get(key) for record in measured] for name, key in COLUMNS.items()}
@@ -44,3 +44,8 @@ def warmup_report(records: Records, config: Mapping[str, Any]) -> WarmupReport |
         beta_1=beta_1 if isinstance(beta_1, float) else 0.9,
         beginning=0,
     )
+
+
+def _has_size(record: Mapping[str, Any]) -> bool:
+    # A momentum step of RAdam has the factor 0, and no size that could be compared.
+    return record.get("update_rms") is not None or record.get("warmup_factor") == 0
