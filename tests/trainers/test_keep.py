@@ -23,6 +23,7 @@ from trainers.reports.claims_sweeps import sweep_claims
 from trainers.reports.reading import read_runs
 from trainers.reproduction.config import KeepConfig
 from trainers.reproduction.keeping import LARGEST, keep, kept_summary, without_places
+from trainers.study.checks import CHECKS
 from trainers.sweeps.results import Result, read_result, read_results, results_csv
 from trainers.sweeps.summary import summary_csv, summary_markdown
 
@@ -195,7 +196,7 @@ KEPT = sorted(path for folder in FOLDERS for path in pathlib.Path(folder).glob("
 
 
 def test_nothing_large_and_nothing_of_a_machine_is_in_the_repository():
-    assert {path.name for path in KEPT} <= SWEEP_FILES | ANALYSIS_FILES
+    assert {path.name for path in KEPT} <= SWEEP_FILES | ANALYSIS_FILES | {CHECKS}
     assert sum(path.stat().st_size for path in KEPT) < 3_000_000
     for path in KEPT:
         text = path.read_text()

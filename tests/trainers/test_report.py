@@ -82,7 +82,7 @@ def test_a_run_with_every_update_recorded_has_a_verdict_on_its_warmup(tmp_path):
     adam = [{"step": t, "updates": t, "loss": 2.0, "warmup_factor": 0.5, "update_rms": 0.09} for t in range(5, 41)]
     reports.write_run(tmp_path / "run", records=momentum + adam, beta_1=0.9, beta_2=0.9, warmup="radam")
     text = Page(make_page(read_runs([str(tmp_path)]))).text
-    assert "Warmup: too short (updates fell to 0.39 times the size of noise; limit 0.44); radam;" in text
+    assert "Warmup: too short (updates fell to 0.39 times the size of noise; limit 0.47); radam;" in text
 
 
 def test_folders_are_found_below_and_once_but_trials_belong_to_their_sweep(tmp_path):

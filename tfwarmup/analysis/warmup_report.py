@@ -15,7 +15,7 @@ LOSS_SPIKE, GRADIENT_SPIKE = 1.5, 3.0
 # WINDOW updates falls below this share of the size of noise, while the loss is above this share of its first value.
 # Updates so small come from gradients that contradict each other: the steps are too long for the loss. Later, when a
 # model has learned its data by heart, updates become small for another reason.
-NOISE_SHARE, LOSS_SHARE = 0.44, 0.1
+NOISE_SHARE, LOSS_SHARE = 0.47, 0.1
 LOSS_WINDOW = 10
 TOO_SHORT, LONG_ENOUGH = "too short", "long enough"
 
@@ -97,7 +97,7 @@ class WarmupReport:
 
     @property
     def verdict(self) -> str | None:
-        """`"too short"` if `smallest_rms` is below 0.44, `"long enough"` otherwise; `None` if it is not known.
+        """`"too short"` if `smallest_rms` is below 0.47, `"long enough"` otherwise; `None` if it is not known.
 
         docs/dynamic_warmup.md says how often the verdict is right. A warmup that is longer than needed is long enough.
         """
