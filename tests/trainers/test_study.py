@@ -9,6 +9,7 @@ import re
 
 import pytest
 
+from tests.trainers.helpers import ROOT
 from tests.trainers.reports import write_run, write_sweep
 from trainers.engine.flags import ConfigError
 from trainers.evidence.reading import read_sweeps
@@ -17,8 +18,9 @@ from trainers.reports.reading import read_runs
 from trainers.reports.study_blocks import study_blocks
 from trainers.reproduction.config import KeepConfig
 from trainers.reproduction.keeping import keep
+from trainers.study.checks import score
 from trainers.study.config import StudyConfig
-from trainers.study.failures import Trained
+from trainers.study.failures import Trained, has_losses
 from trainers.study.program import sum_up
 from trainers.sweeps.cells import Cell
 from trainers.sweeps.results import Result, read_result
@@ -205,6 +207,18 @@ def test_kept_files_give_the_same_verdicts(tmp_path):
     tables = [block.table for block in blocks_of(tmp_path / "kept/low") if isinstance(block, TableBlock)]
     assert tables[-1].caption == "Is the verdict of a warmup check right?"
     assert tables[-1].rows == [["yes", "8", "4"], ["no", "0", "0"]]
+
+
+def test_the_page_has_the_verdicts_of_the_kept_runs():
+    text = (ROOT / "docs/dynamic_warmup.md").read_text()
+    checked = [score(Trained(sweep)) for sweep in read_sweeps([str(ROOT / "docs/study")])[0] if has_losses(sweep)]
+    scores = [found for found in checked if found]
+    assert len(scores) == 3
+    for found in scores:
+        (_, *short), (_, *others) = found.table()[1:]
+        right, total = int(short[0]) + int(others[1]), sum(map(int, short + others))
+        shares = f"{right} of {total} ({100 * right / total:.0f} %)"
+        assert f"| {' | '.join(short + others)} | {shares} |" in text.replace("*", "")
 
 
 def blocks_of(folder):
