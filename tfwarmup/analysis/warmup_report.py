@@ -38,7 +38,7 @@ class WarmupReport:
         noise_rms: The size of an update if the gradients are noise, sqrt((1 - beta_1) / (1 + beta_1)).
         smallest_rms: The smallest mean of 20 consecutive values of `update_rms`, as a multiple of `noise_rms`, while
             the loss (a median of 10) is above a tenth of its first value. `None` unless every update was measured from
-            the first one on, and the first loss is positive.
+            the first one on, and the first loss is positive and stays above a tenth for 20 updates.
         suggestions: Periods of a linear warmup to try next, by source: "rule" is 2 / (1 - beta_2), "settled" is where
             the updates settled, "dynamic" is where a dynamic warmup ended.
     """
@@ -142,15 +142,15 @@ _SOURCES = {
 
 
 def _smallest(t: np.ndarray, size: np.ndarray, loss: np.ndarray) -> float | None:
-    """The smallest mean of WINDOW sizes before the loss has fallen to LOSS_SHARE of its first value."""
+    """The smallest mean of WINDOW sizes while the loss is above LOSS_SHARE of its first value."""
     if t[0] != 1 or len(t) < WINDOW or np.any(np.diff(t) != 1) or not loss[0] > 0:
         return None
     levels = [np.median(loss[max(0, end - LOSS_WINDOW) : end]) for end in range(1, len(t) + 1)]
-    fallen = np.flatnonzero(np.array(levels) < LOSS_SHARE * loss[0])
-    end = max(WINDOW, fallen[0] if fallen.size else len(t))
-    windows = np.lib.stride_tricks.sliding_window_view(size[:end], WINDOW)
-    means = [_mean(window) for window in windows if np.isfinite(window).any()]
-    return float(min(means)) if means else None
+    low = np.array(levels) < LOSS_SHARE * loss[0]
+    windows = (slice(start, start + WINDOW) for start in range(len(t) - WINDOW + 1))
+    means = [_mean(size[window]) for window in windows if not low[window].any()]
+    known = [mean for mean in means if np.isfinite(mean)]
+    return min(known) if known else None
 
 
 def _spikes(t: np.ndarray, values: np.ndarray, times: float) -> tuple[int, ...]:

@@ -147,6 +147,8 @@ def test_a_warmup_is_too_short_if_updates_cancel_each_other_before_the_loss_has_
     values["update_rms"][60:] = 0.05
     values["batch_loss"][40:] = 0.19
     assert report_of(values).verdict == "long enough"
+    values["batch_loss"][120:] = 3.0  # the loss rises again
+    assert report_of(values).verdict == "too short"
     assert report_of(history(), beta_1=0.5).verdict == "too short"  # noise has a size of 0.58 alpha: 0.25 is small
 
 
@@ -157,6 +159,7 @@ def test_there_is_no_verdict_without_every_update_from_the_first_one_on():
     assert report_of({name: values[:19] for name, values in whole.items()}).verdict is None
     assert report_of(whole | {"batch_loss": whole["batch_loss"] - 2}).verdict is None  # not positive at first
     assert report_of(whole | {"update_rms": np.full(200, np.nan)}).verdict is None
+    assert report_of(whole | {"batch_loss": np.r_[2.0, np.full(199, 0.1)]}).verdict is None  # fallen at once
     some = np.where(np.arange(200) < 4, np.nan, whole["update_rms"])  # RAdam's momentum steps
     assert report_of(whole | {"update_rms": some}).verdict == "long enough"
 
