@@ -209,6 +209,14 @@ def test_kept_files_give_the_same_verdicts(tmp_path):
     assert tables[-1].rows == [["yes", "8", "4"], ["no", "0", "0"]]
 
 
+@pytest.mark.parametrize("text", ["trial\na\n", "trial,smallest_rms\na,much\n", "trial,smallest_rms\na\n"])
+def test_damaged_checks_are_refused_with_their_file(text, tmp_path):
+    folder = make_periods(tmp_path / "low", only_the_longest_is_good)
+    (folder / "warmup_checks.csv").write_text(text)
+    with pytest.raises(ConfigError, match=r"warmup_checks.csv must have a number for each trial\. Received: .*low"):
+        summed_up(folder)
+
+
 def test_the_page_has_the_verdicts_of_the_kept_runs():
     text = (ROOT / "docs/dynamic_warmup.md").read_text()
     checked = [score(Trained(sweep)) for sweep in read_sweeps([str(ROOT / "docs/study")])[0] if has_losses(sweep)]

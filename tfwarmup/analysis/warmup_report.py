@@ -101,9 +101,7 @@ class WarmupReport:
 
         docs/dynamic_warmup.md says how often the verdict is right. A warmup that is longer than needed is long enough.
         """
-        if self.smallest_rms is None:
-            return None
-        return TOO_SHORT if self.smallest_rms < NOISE_SHARE else LONG_ENOUGH
+        return None if self.smallest_rms is None else verdict_of(self.smallest_rms)
 
     def lines(self) -> list[str]:
         """The report in three lines."""
@@ -132,6 +130,11 @@ class WarmupReport:
         if self.verdict == TOO_SHORT:
             return f"a lower learning rate or a longer warmup{'; ' if linear else ''}{linear}"
         return linear or "no suggestion"
+
+
+def verdict_of(smallest_rms: float) -> str:
+    """The verdict that follows from `WarmupReport.smallest_rms`."""
+    return TOO_SHORT if smallest_rms < NOISE_SHARE else LONG_ENOUGH
 
 
 _SOURCES = {

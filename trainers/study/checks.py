@@ -4,10 +4,12 @@ import collections
 import csv
 import dataclasses
 import io
+import pathlib
 from collections.abc import Iterable, Mapping
 
-from tfwarmup.analysis.warmup_report import LONG_ENOUGH, NOISE_SHARE, TOO_SHORT
+from tfwarmup.analysis.warmup_report import LONG_ENOUGH, TOO_SHORT, verdict_of
 from trainers.engine.files import read_text
+from trainers.engine.flags import ConfigError
 from trainers.engine.reading import read_records
 from trainers.reports.reading import Sweep
 from trainers.reports.warmup_check import warmup_report
@@ -28,11 +30,18 @@ def read_checks(sweep: Sweep) -> dict[str, float]:
     """`WarmupReport.smallest_rms` by the names of runs, from the kept file or from the records of the runs."""
     kept = sweep.folder.path / CHECKS
     if kept.exists():
-        return {row[TRIAL]: float(row[SMALLEST]) for row in csv.DictReader(io.StringIO(read_text(kept)))}
+        return _parsed(kept)
     if sweep.folder.config.get("log_every") != 1:  # no verdicts: do not read all records in vain
         return {}
     found = {result.trial: _smallest(sweep, result) for result in sweep.results}
     return {trial: smallest for trial, smallest in found.items() if smallest is not None}
+
+
+def _parsed(path: pathlib.Path) -> dict[str, float]:
+    try:
+        return {row[TRIAL]: float(row[SMALLEST]) for row in csv.DictReader(io.StringIO(read_text(path)))}
+    except (KeyError, TypeError, ValueError) as error:
+        raise ConfigError(f"{CHECKS} must have a number for each {TRIAL}. Received: {path} ({error})") from error
 
 
 def checks_csv(checks: Mapping[str, float]) -> str:
@@ -82,10 +91,7 @@ def score(trained: Trained) -> Score | None:
 
 def _counts(judged: Iterable[tuple[Judgement, list[Result]]], checks: Mapping[str, float]) -> Counts:
     return collections.Counter(
-        (
-            TOO_SHORT if judgement.gains else LONG_ENOUGH,
-            TOO_SHORT if checks[run.trial] < NOISE_SHARE else LONG_ENOUGH,
-        )
+        (TOO_SHORT if judgement.gains else LONG_ENOUGH, verdict_of(checks[run.trial]))
         for judgement, runs in judged
         for run in runs
     )
