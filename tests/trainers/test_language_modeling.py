@@ -68,6 +68,8 @@ def test_a_run_learns_its_text_and_says_so_beside_the_baselines(trained):
     assert last["val_perplexity"] == pytest.approx(math.exp(last["val_loss"]), rel=1e-12)
     assert last["val_perplexity"] < baselines["unigram"] / 2
     assert 1 < baselines["bigram"] < baselines["unigram"] < 13
+    results = json.loads((folder / "results.json").read_text())
+    assert results["unigram_loss"] == pytest.approx(math.log(baselines["unigram"]), rel=1e-12)
     assert said.startswith(f"baselines: unigram {baselines['unigram']:.4g}, bigram {baselines['bigram']:.4g}\n")
 
 

@@ -18,6 +18,7 @@ from trainers.engine.run import train
 from trainers.tasks import load_task
 from trainers.tasks.translation.bleu import compound_split_bleu, translate_lines
 from trainers.tasks.translation.config import TranslationConfig
+from trainers.tasks.translation.models import smoothed_cross_entropy
 from trainers.tasks.translation.program import train_or_translate
 
 MODULE = "trainers.machine_translation"
@@ -98,6 +99,20 @@ def test_a_run_learns_to_translate_and_says_so_with_the_signature_of_bleu(traine
     assert "bleu_signature nrefs:1|case:mixed|eff:no|tok:13a|smooth:exp" in said
     assert results["test_perplexity"] < 2
     assert [line["epoch"] for line in records(folder) if "val_bleu" in line] == [10, 20, 30]
+
+
+def test_the_loss_of_word_frequencies_is_that_of_a_model_which_predicts_them(trained, corpus):
+    folder, _ = trained
+    options = config(folder, corpus)
+    data = TASK.load(options)
+    size, smoothing = data.subwords.size, options.label_smoothing
+    counts = np.bincount(data.train.targets.tokens, minlength=size) + 0.1
+    logits = np.log((1 - smoothing) * counts / counts.sum() + smoothing / size)
+    targets = data.validation.targets.tokens[None]
+    losses = smoothed_cross_entropy(targets, np.broadcast_to(logits, (*targets.shape, size)), smoothing)
+    results = json.loads((folder / "results.json").read_text())
+    assert results["unigram_loss"] == pytest.approx(np.mean(losses), rel=1e-6)
+    assert results["val_loss"] < results["unigram_loss"] / 2
 
 
 def test_the_perplexity_is_that_of_every_subword_once(trained, corpus):

@@ -6,12 +6,12 @@ from collections import Counter
 import numpy as np
 import pytest
 
+from trainers.tasks.frequencies import unigram_loss, unigram_probabilities
 from trainers.tasks.language.ngrams import (
     KneserNey,
     _discounts,
     bigram_perplexity,
     unigram_perplexity,
-    unigram_probabilities,
 )
 
 SIZE, END = 30, 2
@@ -25,6 +25,21 @@ def test_unigram_probabilities_sum_to_one_and_follow_the_counts():
     probabilities = unigram_probabilities(np.array([0, 0, 1], np.int32), 4)
     np.testing.assert_allclose(probabilities, np.array([2.1, 1.1, 0.1, 0.1]) / 3.4)
     assert unigram_probabilities(TRAIN, SIZE).sum() == pytest.approx(1)
+
+
+@pytest.mark.parametrize("smoothing", [0.0, 0.1])
+def test_the_loss_of_word_frequencies_is_the_smallest_without_context(smoothing):
+    """On the text that the frequencies come from: no other prediction that is the same for every word has less."""
+
+    def loss(probabilities):
+        logs = np.log(probabilities)
+        return -(1 - smoothing) * logs[TRAIN].mean() - smoothing * logs.mean()
+
+    smallest = unigram_loss(TRAIN, TRAIN, SIZE, smoothing)
+    frequencies = (1 - smoothing) * unigram_probabilities(TRAIN, SIZE) + smoothing / SIZE
+    assert smallest == pytest.approx(loss(frequencies), rel=1e-12)
+    others = frequencies * np.exp(np.random.default_rng(0).normal(0, 0.1, (100, SIZE)))
+    assert all(loss(other / other.sum()) > smallest for other in others)
 
 
 @pytest.mark.parametrize("text", [TRAIN, TRAIN[:3], np.array([1, 1], np.int32), np.arange(30, dtype=np.int32)])

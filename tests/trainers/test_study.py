@@ -75,6 +75,21 @@ def test_a_run_fails_above_the_mean_of_the_best_loss_and_that_of_chance(tmp_path
     assert trained.failed("none", (1.0, 0.999)) is None
 
 
+@pytest.mark.parametrize(("recorded", "limit", "failed"), [({"unigram_loss": 4.7}, 4.35, 5), ({}, 5.8, 0)])
+def test_a_language_model_that_knows_only_the_frequencies_of_words_has_failed(tmp_path, recorded, limit, failed):
+    grid = GRID | {"warmup": ["none", "dynamic"]}
+    folder = write_sweep(tmp_path / "a", lambda **_: 60.0, grid, "language_modeling", vocabulary_size=2000)
+    for path in (folder / "trials").iterdir():
+        result = read_result(path)
+        loss = 4.72 if (result.values["warmup"], result.values["learning_rate"]) == ("none", 0.1) else 4.0
+        result = dataclasses.replace(result, metrics={"val_perplexity": 60.0, "val_loss": loss, **recorded})
+        (path / "result.json").write_text(result.to_json())
+    [sweep], _ = read_sweeps([str(folder)])
+    trained = Trained(sweep)
+    assert trained.limit == pytest.approx(limit, abs=1e-3)
+    assert trained.failed("none", (0.1, 0.9)) == failed
+
+
 def test_every_method_has_its_best_cell_boundary_and_failures(tmp_path):
     said = summed_up(make_study(tmp_path / "a", no_warmup_fails))
     _, best, default, boundary, failed, loss = row_of(said, "none")

@@ -11,6 +11,7 @@ from trainers.evidence.objectives import OBJECTIVES
 from trainers.reports.reading import Sweep
 from trainers.sweeps.cells import FIELDS, method_label
 from trainers.sweeps.results import Result
+from trainers.tasks.frequencies import UNIGRAM_LOSS
 
 LOSS = "val_loss"
 # The number of classes of image data sets, where it is known.
@@ -22,7 +23,14 @@ Place = tuple[float, float]
 
 
 def chance_loss(sweep: Sweep) -> float | None:
-    """The loss of a model that gives all classes or words the same probability; None if their number is not known."""
+    """The loss of a model that has not learned to use its inputs; None if it is not known.
+
+    It gives words their frequencies in the training text, if the runs of the sweep have recorded that loss, and
+    otherwise all classes or words the same probability.
+    """
+    recorded = [result.metrics.get(UNIGRAM_LOSS) for result in sweep.results]
+    if losses := [loss for loss in recorded if loss is not None]:
+        return max(losses)
     known = (
         CLASSES if sweep.task == "image_classification" else {sweep.data: sweep.folder.config.get("vocabulary_size")}
     )
@@ -43,14 +51,14 @@ class Trained:
     """The runs of a sweep, each of which trained or failed.
 
     A run fails if it diverges, or if its validation loss ends above the limit: half way between the best mean loss of
-    the sweep and the loss of a model that gives all classes or words the same probability.
+    the sweep and the loss of a model that has not learned to use its inputs.
     """
 
     sweep: Sweep
 
     @functools.cached_property
     def chance(self) -> float:
-        """The loss of a model that gives all classes or words the same probability."""
+        """The loss of a model that has not learned to use its inputs."""
         loss = chance_loss(self.sweep)
         assert loss is not None, "see `has_losses`"
         return loss

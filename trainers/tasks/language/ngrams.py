@@ -1,13 +1,15 @@
 """Unigram and bigram perplexities, the baselines of a language model."""
 
+import math
+
 import numpy as np
 
-ADDED = 0.1  # to the count of every word, so that none is impossible
+from trainers.tasks.frequencies import unigram_loss
 
 
 def unigram_perplexity(train: np.ndarray, validation: np.ndarray, vocabulary_size: int) -> float:
     """The perplexity of `validation` under the word frequencies of `train`."""
-    return perplexity(unigram_probabilities(train, vocabulary_size)[validation])
+    return math.exp(unigram_loss(train, validation, vocabulary_size))
 
 
 def bigram_perplexity(train: np.ndarray, validation: np.ndarray, vocabulary_size: int, end: int) -> float:
@@ -18,11 +20,6 @@ def bigram_perplexity(train: np.ndarray, validation: np.ndarray, vocabulary_size
 
 def perplexity(probabilities: np.ndarray) -> float:
     return float(np.exp(-np.mean(np.log(probabilities))))
-
-
-def unigram_probabilities(train: np.ndarray, vocabulary_size: int) -> np.ndarray:
-    counts = np.bincount(train, minlength=vocabulary_size) + ADDED
-    return np.asarray(counts / counts.sum())
 
 
 class KneserNey:

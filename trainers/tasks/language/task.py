@@ -12,8 +12,10 @@ import tensorflow as tf
 from trainers.engine.data import Source
 from trainers.engine.files import atomic_file
 from trainers.engine.flags import ConfigError
+from trainers.engine.records import RunFolder
 from trainers.engine.task import Task
 from trainers.layers import LayerError
+from trainers.tasks.frequencies import UNIGRAM_LOSS, unigram_loss
 from trainers.tasks.language.blocks import IGNORED, ValidationWindows
 from trainers.tasks.language.config import LanguageConfig, LanguageSizes
 from trainers.tasks.language.data import TextData, load_text
@@ -59,6 +61,11 @@ class LanguageModeling(Task):
         if not config.eval_context:
             return sources
         return {**sources, "val_no_context": ValidationWindows(data.validation.text, config.context, 0)}
+
+    def final_results(
+        self, config: LanguageConfig, data: TextData, model: keras.Model, folder: RunFolder
+    ) -> dict[str, Any]:
+        return {UNIGRAM_LOSS: unigram_loss(data.train_tokens, data.validation_tokens, data.vocabulary.size)}
 
     def check_folder(self, folder: pathlib.Path, data: TextData) -> None:
         if (folder / VOCABULARY).exists():

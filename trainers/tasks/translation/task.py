@@ -14,6 +14,7 @@ from trainers.engine.flags import ConfigError
 from trainers.engine.records import RunFolder
 from trainers.engine.task import Task
 from trainers.layers import LayerError
+from trainers.tasks.frequencies import UNIGRAM_LOSS, unigram_loss
 from trainers.tasks.sizes import sizes_of
 from trainers.tasks.translation.beam_search import BeamSearch
 from trainers.tasks.translation.bleu import bleu, compound_split_bleu, translate_full_lines, translate_lines
@@ -66,7 +67,10 @@ class MachineTranslation(Task):
     def final_results(
         self, config: TranslationConfig, data: TranslationData, model: keras.Model, folder: RunFolder
     ) -> dict[str, Any]:
-        """Writes the translations of the test or else the validation set to a file; returns BLEU and its signature."""
+        """Writes the translations of the test or else the validation set to a file.
+
+        Returns BLEU with its signature, and the loss of a model that knows only the frequencies of the subwords.
+        """
         if data.test_pairs is None:
             name, pairs, translations = "validation", data.validation_pairs, _translate_validation(config, data, model)
         else:
@@ -80,7 +84,9 @@ class MachineTranslation(Task):
         split = {
             f"{'test' if data.test_pairs else 'val'}_bleu_compound_split": compound_split_bleu(translated, references)
         }
-        return ({"test_bleu": score} if data.test_pairs else {}) | split | {"bleu_signature": signature}
+        texts = (data.train.targets.tokens, data.validation.targets.tokens)
+        floor = {UNIGRAM_LOSS: unigram_loss(*texts, data.subwords.size, config.label_smoothing)}
+        return ({"test_bleu": score} if data.test_pairs else {}) | split | floor | {"bleu_signature": signature}
 
     def fingerprint(self, data: TranslationData) -> str:
         judged = "\n".join(line for pair in data.test_pairs or () for line in pair)
