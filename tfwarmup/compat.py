@@ -162,6 +162,18 @@ def variable_index(optimizer: Any, variable: Any) -> int:
     return int(optimizer._get_variable_index(variable))
 
 
+def chosen(condition: Any, if_true: Callable[[], Any], if_false: Callable[[], Any]) -> Any:
+    """`keras.ops.cond` that calls one of the functions only, where the condition is known already.
+
+    Outside of a compiled function JAX would compile both of them at every call.
+    """
+    try:
+        is_true = bool(condition)
+    except TypeError:  # a tensor of a function that is being compiled
+        return ops.cond(condition, if_true, if_false)
+    return if_true() if is_true else if_false()
+
+
 def tensors_of(variables: Sequence[Any]) -> list[Any]:
     """The tensors of Keras' variables.
 

@@ -115,6 +115,19 @@ def test_a_saved_model_goes_on_bit_for_bit(epochs, tmp_path):
     np.testing.assert_array_equal(weights(saved), weights(whole))
 
 
+@pytest.mark.parametrize("run_eagerly", [False, True])
+def test_nothing_is_watched_after_the_end(run_eagerly):
+    model = small_model(dynamic(1e-2))
+    model.run_eagerly = run_eagerly
+    fit(model, 30)
+    done_at, last = model.optimizer.warmup_done_at, state(model.optimizer)
+    assert done_at < number(model.optimizer.iterations)
+    fit(model, 1)
+    np.testing.assert_array_equal(state(model.optimizer), last)
+    assert (model.optimizer.warmup_done_at, number(model.optimizer.warmup_factor)) == (done_at, 1)
+    assert model.optimizer.applied_factor == 1
+
+
 def test_a_skipped_step_moves_nothing():
     bad = np.full((1, 40), np.inf, "float32")
     # A bad step halves the scale.

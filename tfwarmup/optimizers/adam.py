@@ -272,8 +272,7 @@ class Adam(Optimizer):
         numbers = self._next_numbers(learning_rate)
         self._update_all(grads, variables, numbers)
         if self._watch is not None:
-            places = (compat.variable_index(self, variable) for variable in variables)
-            self._watch.observe(dict(zip(places, grads, strict=True)))
+            self._watch.observe(grads, variables)
 
     def _update_all(self, grads: Any, variables: Any, numbers: _Numbers) -> None:
         if step_together is None or self.clip_update_rms:

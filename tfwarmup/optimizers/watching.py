@@ -1,13 +1,14 @@
 """How an optimizer follows its own updates, for a warmup that depends on them."""
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
 
 from tfwarmup import compat
 from tfwarmup.compat import ops
+from tfwarmup.steps import on_host
 from tfwarmup.warmups.dynamic import Dynamic
 
 # The sample: about so many parameters, in so many variables that are spread evenly over all parameters of the model.
@@ -51,42 +52,61 @@ class UpdateWatch:
         """The first update at the full rate; `None` before it is known."""
         return int(ops.convert_to_numpy(self.done_at)) or None
 
-    def observe(self, gradients: Mapping[int, Any]) -> None:
+    def observe(self, gradients: Sequence[Any], variables: Sequence[Any]) -> None:
         """Takes an update into account that has been made, and not been counted yet.
 
         Args:
-            gradients: Those of the update, by the place of their variables in the optimizer's lists.
+            gradients: Those of the update.
+            variables: The variables of the model that they belong to.
         """
-        optimizer = self.optimizer
-        t = compat.next_update(optimizer)
-        numbers = optimizer.update_numbers(1.0, ops.cast(t, "float32"), factor=1.0)
+        own = self.progress, self.update, self.done_at
         # Tensors, since JAX takes no variables in the middle of a formula.
-        state, done_at = ops.convert_to_tensor(self.progress), ops.convert_to_tensor(self.done_at)
-        before = state[1]
-        cosine = _cosine(self._sampled(gradients), ops.convert_to_tensor(self.update))
-        slope = optimizer.beta_1 * state[2] + (1 - optimizer.beta_1) * cosine
-        after = self.rule.advanced(before, slope, optimizer.beta_1, ops)
-        m, v = (
-            self._sampled(dict(enumerate(moments)))
-            for moments in (compat.first_moments(optimizer), compat.second_moments(optimizer))
+        state = [ops.convert_to_tensor(variable) for variable in own]
+        # The full rate is kept once it is reached, so that nothing has to be watched any more.
+        is_over = self.applied_factor >= 1.0
+        changed = compat.chosen(is_over, lambda: state, lambda: self._advanced(gradients, variables, *state))
+        for variable, value in zip(own, changed, strict=True):
+            variable.assign(value)
+
+    def _advanced(
+        self, gradients: Sequence[Any], variables: Sequence[Any], progress: Any, update: Any, done_at: Any
+    ) -> list[Any]:
+        optimizer, cosine = self.optimizer, _cosine(self._sampled_gradients(gradients, variables), update)
+        numbers = compat.next_update(optimizer), progress[1], progress[2], cosine, done_at
+        # Where updates run eagerly, arithmetic with numbers is many times faster than with tensors.
+        xp: Any = ops if on_host is None else np
+        t, before, slope, cosine, first = (
+            (ops.cast(number, "float32") for number in numbers) if on_host is None else on_host(*numbers)
         )
-        self.update.assign(m * numbers.rate / (ops.sqrt(v) + numbers.epsilon))
-        self.progress.assign(ops.stack([before, after, slope]))
-        is_end = ops.logical_and(self.rule.factor(after, ops) >= 1.0, ops.equal(done_at, 0))
-        self.done_at.assign(ops.where(is_end, ops.cast(t + 1, self.done_at.dtype), done_at))
+        slope = optimizer.beta_1 * slope + (1 - optimizer.beta_1) * cosine
+        after = self.rule.advanced(before, slope, optimizer.beta_1, xp)
+        is_end = xp.logical_and(self.rule.factor(after, xp) >= 1.0, xp.equal(first, 0))
+        scalars = optimizer.update_numbers(1.0, t, factor=1.0)
+        m = self._sampled_moments(compat.first_moments(optimizer))
+        v = self._sampled_moments(compat.second_moments(optimizer))
+        return [
+            xp.stack([before, after, slope]),
+            m * scalars.rate / (ops.sqrt(v) + scalars.epsilon),
+            ops.cast(xp.where(is_end, t + 1, first), done_at.dtype),
+        ]
 
     def restart(self) -> None:
         for variable in (self.progress, self.update, self.done_at):
             variable.assign(ops.zeros(variable.shape, variable.dtype))
 
-    def _sampled(self, tensors: Mapping[int, Any]) -> Any:
-        """The sampled entries of tensors, and zeros for a variable that has no gradient."""
-        parts = []
-        for place, stride in self.strides.items():
-            tensor = tensors.get(place)
-            if tensor is None:
-                tensor = ops.zeros(compat.first_moments(self.optimizer)[place].shape)
-            parts.append(_flat(ops.convert_to_tensor(tensor))[::stride])
+    def _sampled_gradients(self, gradients: Sequence[Any], variables: Sequence[Any]) -> Any:
+        """The sampled entries of gradients, and zeros for a variable that has none."""
+        places = (compat.variable_index(self.optimizer, variable) for variable in variables)
+        given = dict(zip(places, gradients, strict=True))
+        moments = compat.first_moments(self.optimizer)
+        return self._sampled([given[p] if p in given else ops.zeros(moments[p].shape) for p in self.strides])
+
+    def _sampled_moments(self, moments: Sequence[Any]) -> Any:
+        return self._sampled(compat.tensors_of([moments[place] for place in self.strides]))
+
+    def _sampled(self, tensors: Sequence[Any]) -> Any:
+        """The sampled entries of the tensors of all sampled variables."""
+        parts = [_flat(tensor)[::stride] for tensor, stride in zip(tensors, self.strides.values(), strict=True)]
         return ops.cast(ops.concatenate(parts), "float32")
 
 
