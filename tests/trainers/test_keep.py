@@ -18,6 +18,7 @@ from trainers.evidence.pages import BEGIN, END, verdicts_markdown
 from trainers.evidence.program import judge_sweeps
 from trainers.evidence.questions import answers, published_answers
 from trainers.evidence.reading import read_sweeps
+from trainers.evidence.tuned import tuned_texts
 from trainers.figures.gradients import draw_gradients
 from trainers.reports.claims_sweeps import sweep_claims
 from trainers.reports.reading import read_runs
@@ -219,5 +220,5 @@ def test_tables_and_verdicts_of_the_documentation_are_those_of_the_runs_that_are
     for sweep in read_runs(FOLDERS).sweeps:
         assert (sweep.folder.path / "summary.md").read_text() == kept_summary(sweep), sweep.folder.name
     sweeps, _ = read_sweeps(FOLDERS[:1])
-    told = verdicts_markdown([*answers(sweeps), *published_answers()])
+    told = verdicts_markdown([*answers(sweeps), *published_answers()], tuned_texts(sweeps))
     assert f"{BEGIN}\n\n{told}\n\n{END}" in (ROOT / "docs/results.md").read_text()

@@ -9,6 +9,7 @@ from trainers.evidence.pages import write_verdicts
 from trainers.evidence.questions import Answer, answers, published_answers
 from trainers.evidence.reading import read_sweeps
 from trainers.evidence.tables import answer_text, evidence_table
+from trainers.evidence.tuned import tuned_texts
 from trainers.sweeps.formats import aligned
 
 
@@ -16,12 +17,13 @@ def judge_sweeps(config: EvidenceConfig) -> str:
     """Returns every verdict as text; writes the figure and its numbers if there is a folder for them."""
     sweeps, problems = read_sweeps(config.runs)
     found = [*answers(sweeps, config.own_margins()), *(published_answers() if config.paper else [])]
-    parts = [aligned(evidence_table(found)), "\n".join(answer_text(answer) for answer in found)]
+    tuned = tuned_texts(sweeps, config.own_margins())
+    parts = [aligned(evidence_table(found)), "\n".join([*map(answer_text, found), *tuned])]
     parts += [f"left out: {problem}" for problem in problems]
     if config.output_dir:
         parts.append(_write(pathlib.Path(config.output_dir), found))
     if config.page:
-        parts.append(write_verdicts(pathlib.Path(config.page), found))
+        parts.append(write_verdicts(pathlib.Path(config.page), found, tuned))
     return "\n\n".join(parts)
 
 

@@ -45,7 +45,7 @@ class Answer:
 
 def answers(sweeps: Iterable[Sweep], margins: Sequence[Margin] = ()) -> list[Answer]:
     """All answers of some sweeps, question by question; `margins` take precedence over the table of margins."""
-    asked = [(sweep, _terms(sweep, margins)) for sweep in sweeps]
+    asked = [(sweep, terms_of(sweep, margins)) for sweep in sweeps]
     found = [answer for sweep, terms in asked for answer in _answers(sweep, terms)]
     return sorted(found, key=lambda answer: QUESTIONS.index(answer.question))
 
@@ -66,16 +66,16 @@ def published_answers() -> list[Answer]:
     ]
 
 
-def _answers(sweep: Sweep, terms: Terms) -> Iterable[Answer]:
-    table = sweep.table()
-    for question, methods in method_groups(table):
-        comparison = compare(table, terms.margin, methods)
-        yield Answer(question, sweep.task, sweep.subject, sweep.folder.name, table.direction, comparison, terms)
-
-
-def _terms(sweep: Sweep, margins: Sequence[Margin]) -> Terms:
+def terms_of(sweep: Sweep, margins: Sequence[Margin]) -> Terms:
     """The terms of a sweep, with a path that works on a command line, where a page has only the name of a folder."""
     config = sweep.folder.path / CONFIG
     command = sweep_command(sweep.task, str(config)) if config.exists() and not sweep.kept else ""
     own = next((each for each in margins if each.fits(sweep.task, sweep.data)), sweep.terms.margin)
     return dataclasses.replace(sweep.terms, margin=own, command=command)
+
+
+def _answers(sweep: Sweep, terms: Terms) -> Iterable[Answer]:
+    table = sweep.table()
+    for question, methods in method_groups(table):
+        comparison = compare(table, terms.margin, methods)
+        yield Answer(question, sweep.task, sweep.subject, sweep.folder.name, table.direction, comparison, terms)

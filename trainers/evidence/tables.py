@@ -38,10 +38,18 @@ def evidence_table(answers: Iterable[Answer]) -> list[list[str]]:
 
 def answer_text(answer: Answer) -> str:
     """The verdict on the methods, and what would decide if it is inconclusive."""
-    where = f"{answer.task}, {answer.data or answer.source}"
-    source = f" ({answer.source})" if answer.published or answer.data else ""
+    where = place_text(answer.task, answer.data, answer.source)
     advice = "" if answer.published else advice_text(answer.comparison, answer.terms)
-    return f"{where}{source}: {verdict_text(answer.comparison, answer.terms)} {advice}".rstrip()
+    return f"{where}: {verdict_text(answer.comparison, answer.terms)} {advice}".rstrip()
+
+
+def place_text(task: str, data: str, source: str) -> str:
+    """Where an answer comes from.
+
+    >>> place_text("language_modeling", "pydoc", "runs"), place_text("language_modeling", "", "runs")
+    ('language_modeling, pydoc (runs)', 'language_modeling, runs')
+    """
+    return f"{task}, {data} ({source})" if data else f"{task}, {source}"
 
 
 def _numbers(answer: Answer, difference: Difference) -> list[str]:
