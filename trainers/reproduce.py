@@ -156,7 +156,7 @@ def _run_one(step: Step, config: Any, log: pathlib.Path, progress: Progress) -> 
 
 
 def _work(step: Step, config: Any, log: pathlib.Path) -> None:
-    """Runs a step; its output and warnings go to its log."""
+    """Runs one step. What it prints, warnings included, is written to its log."""
     with log.open("a") as file:
         os.dup2(file.fileno(), sys.stdout.fileno())
         os.dup2(file.fileno(), sys.stderr.fileno())

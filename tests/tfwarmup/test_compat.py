@@ -200,3 +200,16 @@ def test_a_loss_of_the_users_own_without_an_argument_for_training_works():
     output = compat.training_output(model, x)
     assert compat.weights_exist(model)
     assert number(compat.training_loss(model, x, output, output, None)) == 5.0
+
+
+@pytest.mark.parametrize("condition", [True, False])
+def test_only_the_chosen_function_is_called_where_the_condition_is_known(condition):
+    """`keras.ops.cond` calls, and compiles, both of them on JAX at every update of a loop that is not compiled."""
+    called = []
+
+    def branch(name):
+        called.append(name)
+        return keras.ops.ones(())
+
+    compat.chosen(keras.ops.convert_to_tensor(condition), lambda: branch(True), lambda: branch(False))
+    assert called == [condition]

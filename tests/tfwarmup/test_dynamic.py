@@ -115,6 +115,19 @@ def test_a_saved_model_goes_on_bit_for_bit(epochs, tmp_path):
     np.testing.assert_array_equal(weights(saved), weights(whole))
 
 
+@pytest.mark.parametrize("dtype", ["float32", "float16", "bfloat16"])
+@pytest.mark.parametrize("beta_2", [0.8, 0.9, 0.95])
+def test_the_end_is_where_the_factor_is_one_in_any_precision(beta_2, dtype):
+    """2 / (1 - 0.9) is 20.000000000000004 in float64: there the 20th factor would not be 1."""
+    first, second = (keras.Variable(np.ones(8), dtype=dtype) for _ in range(2))
+    optimizer = tfwarmup.Adam(1e-3, beta_2=beta_2, warmup="dynamic")
+    optimizer.build([first, second])
+    for t in range(45):  # the second variable never has a gradient
+        optimizer.apply([ops.cast(np.full(8, 1 if t % 2 else -1), dtype)], [first])
+    assert optimizer.warmup_done_at == round(2 / (1 - beta_2))
+    assert (number(optimizer.warmup_factor), optimizer.applied_factor) == (1, 1)
+
+
 @pytest.mark.parametrize("run_eagerly", [False, True])
 def test_nothing_is_watched_after_the_end(run_eagerly):
     model = small_model(dynamic(1e-2))

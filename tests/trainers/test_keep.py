@@ -222,3 +222,12 @@ def test_tables_and_verdicts_of_the_documentation_are_those_of_the_runs_that_are
     sweeps, _ = read_sweeps(FOLDERS[:1])
     told = verdicts_markdown([*answers(sweeps), *published_answers()], tuned_texts(sweeps))
     assert f"{BEGIN}\n\n{told}\n\n{END}" in (ROOT / "docs/results.md").read_text()
+
+
+def test_every_difference_of_tuned_and_untuned_warmups_on_the_page_is_one_of_the_verdicts():
+    verdicts, _, rest = (ROOT / "docs/results.md").read_text().partition(END)
+    table = rest.partition("### Tuned against untuned")[2].partition("\n- ")[0]
+    told = re.findall(r"([+-][\d.]+) \[([+-][\d.]+), ([+-][\d.]+)\]", table)
+    assert len(told) == 9
+    for mean, low, high in told:
+        assert re.search(rf"best period - \w+: \{mean} \w+, 90 % interval \{low} to \{high}, ", verdicts), mean

@@ -8,7 +8,6 @@ import numpy as np
 
 from tfwarmup import compat
 from tfwarmup.compat import ops
-from tfwarmup.steps import on_host
 from tfwarmup.warmups.dynamic import Dynamic
 
 # The sample: about so many parameters, in so many variables that are spread evenly over all parameters of the model.
@@ -71,23 +70,19 @@ class UpdateWatch:
     def _advanced(
         self, gradients: Sequence[Any], variables: Sequence[Any], progress: Any, update: Any, done_at: Any
     ) -> list[Any]:
-        optimizer, cosine = self.optimizer, _cosine(self._sampled_gradients(gradients, variables), update)
-        numbers = compat.next_update(optimizer), progress[1], progress[2], cosine, done_at
-        # Where updates run eagerly, arithmetic with numbers is many times faster than with tensors.
-        xp: Any = ops if on_host is None else np
-        t, before, slope, cosine, first = (
-            (ops.cast(number, "float32") for number in numbers) if on_host is None else on_host(*numbers)
-        )
-        slope = optimizer.beta_1 * slope + (1 - optimizer.beta_1) * cosine
-        after = self.rule.advanced(before, slope, optimizer.beta_1, xp)
-        is_end = xp.logical_and(self.rule.factor(after, xp) >= 1.0, xp.equal(first, 0))
-        scalars = optimizer.update_numbers(1.0, t, factor=1.0)
+        optimizer, before = self.optimizer, progress[1]
+        t = compat.next_update(optimizer)
+        scalars = optimizer.update_numbers(1.0, ops.cast(t, "float32"), factor=1.0)
+        cosine = _cosine(self._sampled_gradients(gradients, variables), update)
+        slope = optimizer.beta_1 * progress[2] + (1 - optimizer.beta_1) * cosine
+        after = self.rule.advanced(before, slope, optimizer.beta_1, ops)
+        is_end = ops.logical_and(self.rule.factor(after, ops) >= 1.0, ops.equal(done_at, 0))
         m = self._sampled_moments(compat.first_moments(optimizer))
         v = self._sampled_moments(compat.second_moments(optimizer))
         return [
-            xp.stack([before, after, slope]),
+            ops.stack([before, after, slope]),
             m * scalars.rate / (ops.sqrt(v) + scalars.epsilon),
-            ops.cast(xp.where(is_end, t + 1, first), done_at.dtype),
+            ops.where(is_end, ops.cast(t + 1, done_at.dtype), done_at),
         ]
 
     def restart(self) -> None:

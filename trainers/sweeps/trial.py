@@ -1,4 +1,4 @@
-"""Runs a trial in its folder: starts, resumes, retries it or takes it over, and writes its result once."""
+"""Runs one trial in its folder: starts or resumes it, retries it or takes it over, and writes its result once."""
 
 import dataclasses
 import errno
