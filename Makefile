@@ -80,6 +80,7 @@ bench: .venv/done
 	$(VENV) -m benchmarks.import_time
 	$(VENV) -m benchmarks.schedule_cost
 	$(VENV) -m benchmarks.optimizer_step
+	$(VENV) -m benchmarks.dynamic_warmup
 	$(VENV) -m benchmarks.trainer_step
 	$(VENV) -m benchmarks.dry_run
 	$(VENV) -m benchmarks.input_pipeline

@@ -1,8 +1,9 @@
-"""What a dynamic warmup costs, and how well its sample of parameters represents all of them.
+"""What a dynamic warmup and its rivals cost, and how well its sample of parameters represents all of them.
 
 Command: `python -m benchmarks.dynamic_warmup [--rounds=15]`. One optimizer step at 29.9 M parameters in 70 variables,
-during a dynamic warmup, after its end and with untuned linear warmup, on every backend, each in its own process. Then
-the cosine of two gradients with a common part, over the sample and over all parameters.
+during a dynamic warmup, after its end and with every other method of the study, on every backend, each in its own
+process, compared with untuned linear warmup. Then the cosine of two gradients with a common part, over the sample and
+over all parameters.
 """
 
 import argparse
@@ -16,7 +17,7 @@ from typing import Any
 import numpy as np
 
 from benchmarks import optimizer_workers
-from benchmarks.timing import interleaved, milliseconds, print_goals, print_medians, ratio
+from benchmarks.timing import interleaved, milliseconds, print_goals, print_medians, print_ratios, ratio
 
 GOAL = 1.05
 DURING, AFTER, LINEAR = "during a dynamic warmup", "after it", "untuned linear warmup"
@@ -30,6 +31,11 @@ def optimizers() -> dict[str, Callable[[], Any]]:
         DURING: lambda: tfwarmup.Adam(warmup="dynamic"),
         AFTER: lambda: tfwarmup.Adam(beta_2=0.9, warmup="dynamic"),  # over after 20 updates
         LINEAR: lambda: tfwarmup.Adam(warmup="untuned_linear"),
+        "no warmup": tfwarmup.Adam,
+        "radam": tfwarmup.RAdam,
+        "root": lambda: tfwarmup.Adam(warmup="root"),
+        "gi_adam": lambda: tfwarmup.Adam(gradient_init=True),
+        "stable_adam": lambda: tfwarmup.Adam(clip_update_rms=True),
     }
 
 
@@ -37,13 +43,14 @@ def compare_times(backend: str, rounds: int) -> None:
     """Compares the times of a step, in the process of that backend."""
     makers = getattr(optimizer_workers, backend)("large", optimizers)
     for mode in BACKENDS[backend]:
-        during, after, linear = names = [f"{name}, {mode}" for name in (DURING, AFTER, LINEAR)]
+        during, after, linear, *rivals = names = [f"{name}, {mode}" for name in optimizers()]
         steps = {name: makers[name]() for name in names}
         contenders = {name: (lambda step=step: _per_step(step)) for name, step in steps.items()}
         interleaved(contenders, 5)  # warm caches and compilers, and let the short warmup end
         times = interleaved(contenders, rounds)
         print_medians(times)
         print_goals([(f"{name} / {linear}", ratio(times, name, linear), GOAL) for name in (during, after)])
+        print_ratios([(f"{name} / {linear}", ratio(times, name, linear)) for name in rivals])
 
 
 def _per_step(step: Any) -> float:

@@ -14,7 +14,7 @@ import pathlib
 import subprocess
 import sys
 
-from benchmarks.timing import interleaved, print_goals, print_medians, ratio
+from benchmarks.timing import interleaved, print_goals, print_medians, print_ratios, ratio
 
 ROOT = pathlib.Path(__file__).parents[1]
 ADDONS_PYTHON = ROOT / ".venv-addons/bin/python"
@@ -100,7 +100,7 @@ def compare_times(size: str, rounds: int) -> None:
     print_medians(times)
     print_goals((f"{a} / {b}", ratio(times, a, b), goal) for a, b, goal in GOALS[size] if b in times)
     floor = "memory floor (7 streams)"
-    print(f"  {f'{GRAPH} / {floor}':<66} {ratio(times, GRAPH, floor):7.3f}", flush=True)
+    print_ratios([(f"{GRAPH} / {floor}", ratio(times, GRAPH, floor))])
 
 
 def peak_megabytes(framework: str, name: str) -> float:

@@ -34,6 +34,12 @@ def print_medians(times: dict[str, list[float]], unit: str = "ms") -> None:
         print(f"  {name:<{width}}  {statistics.median(values):9.2f} {unit}   ({low:.2f} to {high:.2f})")
 
 
+def print_ratios(rows: Iterable[tuple[str, float]]) -> None:
+    """Prints measured values that have no goal."""
+    for text, value in rows:
+        print(f"  {text:<66} {value:7.3f}")
+
+
 def print_goals(rows: Iterable[tuple[str, float, float]]) -> None:
     """Prints measured values beside their goals."""
     for text, value, goal in rows:

@@ -13,8 +13,18 @@ from tfwarmup.distribution import let_replicas_agree, summed_over_replicas
 from tfwarmup.optimizers.arguments import check_new_warmup, check_schedules, checked_gradient_init, checked_options
 from tfwarmup.optimizers.watching import UpdateWatch
 from tfwarmup.schedules import checked_decay, checked_rate, deserialized, updates_after
-from tfwarmup.steps import Betas, Scalars, dense, not_compiled, on_host, rounded_betas, step, step_together
-from tfwarmup.steps.clipping import slowed, update_excess
+from tfwarmup.steps import (
+    Betas,
+    Scalars,
+    dense,
+    not_compiled,
+    on_host,
+    rounded_betas,
+    step,
+    step_together,
+    update_excess,
+)
+from tfwarmup.steps.clipping import slowed
 from tfwarmup.warmups import Warmup
 from tfwarmup.warmups.dynamic import Reached
 

@@ -4,13 +4,15 @@ Rate and epsilon are those of `tfwarmup.formula`: the same update serves Adam, a
 
 `step` updates one variable. `step_together` updates a list of variables in one call; it is `None` on backends that gain
 nothing from it. `on_host` reads numbers from the device if updates run eagerly; it is `None` if they are compiled.
-`not_compiled` keeps a function out of `torch.compile`. `dense` makes a sparse gradient dense.
+`not_compiled` keeps a function out of `torch.compile`. `dense` makes a sparse gradient dense. `update_excess` measures
+how much larger than usual a gradient is.
 """
 
 from typing import Any
 
 import keras
 
+from tfwarmup.steps.clipping import update_excess
 from tfwarmup.steps.plain import Betas, Scalars, plain_step, rounded_betas
 
 __all__ = [
@@ -23,6 +25,7 @@ __all__ = [
     "rounded_betas",
     "step",
     "step_together",
+    "update_excess",
 ]
 
 step: Any
@@ -37,7 +40,7 @@ def not_compiled(function: Any) -> Any:
 if keras.backend.backend() == "tensorflow":
     from tfwarmup.steps.on_tensorflow import dense, step
 elif keras.backend.backend() == "torch":
-    from tfwarmup.steps.on_torch import dense, not_compiled, on_host, step, step_together
+    from tfwarmup.steps.on_torch import dense, not_compiled, on_host, step, step_together, update_excess
 else:
     from tfwarmup.steps.on_jax import dense
 

@@ -7,7 +7,7 @@ import numpy as np
 from tfwarmup.compat import ops
 from tfwarmup.steps.plain import Betas, Scalars
 
-_SMALLEST = float(np.finfo("float32").tiny)
+SMALLEST = float(np.finfo("float32").tiny)  # the least divisor: avoids 0 / 0 for a gradient of zeros
 
 
 def update_excess(gradient: Any, v: Any, betas: Betas, unbiased: Any, epsilon: Any) -> Any:
@@ -22,7 +22,7 @@ def update_excess(gradient: Any, v: Any, betas: Betas, unbiased: Any, epsilon: A
     """
     square = ops.square(ops.cast(gradient, v.dtype))
     after = v + (square - v) * ops.cast(1 - betas.second, v.dtype)
-    least = ops.maximum(ops.square(ops.cast(epsilon, v.dtype)), _SMALLEST)  # avoids 0 / 0 for a gradient of zeros
+    least = ops.maximum(ops.square(ops.cast(epsilon, v.dtype)), SMALLEST)
     ratio = ops.mean(square / ops.maximum(after, least)) * ops.cast(unbiased, v.dtype)
     return ops.maximum(ops.sqrt(ratio), 1.0)
 

@@ -12,6 +12,7 @@ from typing import Any, NamedTuple
 import torch
 
 from tfwarmup.compat import ops, tensors_of
+from tfwarmup.steps.clipping import SMALLEST
 from tfwarmup.steps.plain import Betas, Scalars
 
 # The types that the kernel takes. Half-precision variables have moments in float32, which it does not take.
@@ -58,6 +59,15 @@ def step_together(
         groups[m.device, variable.dtype, has_kernel].append(tensors)
     for (_, _, has_kernel), group in groups.items():
         (_fused if has_kernel else _foreach)(group, betas, scalars)
+
+
+@torch.no_grad()
+def update_excess(gradient: Any, v: Any, betas: Betas, unbiased: float, epsilon: float) -> float:
+    """As in `steps.clipping`, with two temporary arrays: allocating more takes longer than the arithmetic."""
+    (before,) = tensors_of([v])
+    square = gradient.to(before).square()
+    after = torch.lerp(before, square, 1 - betas.second).clamp_(min=max(epsilon**2, SMALLEST))
+    return max(math.sqrt(square.div_(after).mean().item() * unbiased), 1.0)
 
 
 def dense(gradient: Any, variable: Any) -> Any:
