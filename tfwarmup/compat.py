@@ -133,7 +133,7 @@ def next_update(optimizer: Any) -> Any:
 def updates_made(optimizer: Any) -> int:
     """The number of updates of the weights; skipped steps and accumulated micro-batches do not count."""
     optimizer = unwrapped(optimizer)
-    return int(_number(step_counter(optimizer))) // accumulation_steps(optimizer)
+    return int(number(step_counter(optimizer))) // accumulation_steps(optimizer)
 
 
 def adam_step(optimizer: Any, t: int) -> int:
@@ -201,7 +201,7 @@ def largest_second_moments(optimizer: Any) -> list[Any]:
 
 def nadam_product(optimizer: Any) -> float:
     """The product of all discounts of the first moment that Nadam has used."""
-    return _number(optimizer._u_product)
+    return number(optimizer._u_product)
 
 
 def built_in_optimizers(*names: str) -> tuple[type, ...]:
@@ -252,8 +252,8 @@ def members(optimizer: Any) -> list[Any]:
     return list({id(member): member for member in (chosen.default_optimizer, *chosen.values())}.values())
 
 
-def _number(variable: Any) -> float:
-    """The value of a variable as a Python number, in any version of Keras."""
+def number(variable: Any) -> float:
+    """The value of a variable or tensor as a Python number, in any version of Keras."""
     return float(variable.numpy() if keras.__version__.startswith("2.") else ops.convert_to_numpy(variable))
 
 
@@ -288,7 +288,7 @@ def shown_rate(optimizer: Any) -> str:
     if isinstance(rate, LearningRateSchedule):
         return repr(rate)
     try:
-        return f"{_number(rate):.6g}"
+        return f"{number(rate):.6g}"
     except Exception:  # inside a graph a variable has no value
         return repr(rate)
 

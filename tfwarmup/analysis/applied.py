@@ -242,7 +242,7 @@ def _keras_power(optimizer: Any, beta: float, t: int) -> Any:
 def _rate(optimizer: Any, t: int) -> float:
     """The learning rate of update t as the optimizer got it, a warmup schedule included."""
     rate = optimizer.rate_at(t) if isinstance(optimizer, Adam) else compat.rate_at(optimizer, t)
-    return float(rate) if isinstance(rate, (int, float)) else float(ops.convert_to_numpy(rate))
+    return float(rate) if isinstance(rate, (int, float)) else compat.number(rate)
 
 
 def _scheduled_factor(optimizer: Any, t: int) -> float:
@@ -267,7 +267,7 @@ def _is_momentum(optimizer: Any, t: int) -> bool:
 
 def _warmup_start(optimizer: Adam) -> int:
     # Updates before a restart belong to an earlier warmup, whose start is not stored.
-    return int(ops.convert_to_numpy(optimizer.warmup_start))
+    return int(compat.number(optimizer.warmup_start))
 
 
 def _check_one_rate(optimizer: Any) -> None:

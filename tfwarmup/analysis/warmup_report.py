@@ -39,6 +39,8 @@ class WarmupReport:
         smallest_rms: The smallest mean of 20 consecutive values of `update_rms`, as a multiple of `noise_rms`, while
             the loss (a median of 10) is above a tenth of its first value. `None` unless every update was measured from
             the first one on, and the first loss is positive and stays above a tenth for 20 updates.
+        lost_from: The first measured update of those at the end that are not finite: the run is lost from there on.
+            `None` if the last one is finite.
         suggestions: Periods of a linear warmup to try next, by source: "rule" is 2 / (1 - beta_2), "settled" is where
             the updates settled, "dynamic" is where a dynamic warmup ended.
     """
@@ -55,6 +57,7 @@ class WarmupReport:
     gradient_spikes: tuple[int, ...]
     noise_rms: float
     smallest_rms: float | None
+    lost_from: int | None
     suggestions: dict[str, float]
 
     @classmethod
@@ -92,6 +95,8 @@ class WarmupReport:
             gradient_spikes=_spikes(t, history["gradient_rms"], GRADIENT_SPIKE),
             noise_rms=noise,
             smallest_rms=_smallest(t, size / noise, history["batch_loss"]),
+            # At a factor of 0, a momentum step of RAdam, the size is not defined.
+            lost_from=_first(t, np.logical_and.accumulate((~np.isfinite(size) & (factor > 0))[::-1])[::-1]),
             suggestions={name: float(period) for name, period in found.items() if period is not None},
         )
 
@@ -100,36 +105,43 @@ class WarmupReport:
         """`"too short"` if `smallest_rms` is below 0.47, `"long enough"` otherwise; `None` if it is not known.
 
         docs/dynamic_warmup.md says how often the verdict is right. A warmup that is longer than needed is long enough.
+        A lost run is never `"long enough"`.
         """
-        return None if self.smallest_rms is None else verdict_of(self.smallest_rms)
+        verdict = None if self.smallest_rms is None else verdict_of(self.smallest_rms)
+        return None if verdict == LONG_ENOUGH and self.lost_from is not None else verdict
 
     def lines(self) -> list[str]:
         """The report in three lines."""
         full = (
             "never at the full rate" if self.full_from is None else f"at the full rate from update {self.full_from:,}"
         )
-        settled = "not settled" if self.settled is None else f"settled from update {self.settled:,} on"
         periods = ", ".join(f"{period:,.0f} ({_SOURCES[name]})" for name, period in self.suggestions.items())
         return [
             f"warmup: {self._verdict_text()}{self.warmup}; {full}; it cost as much as {self.factor_sum:,.1f} of "
             f"{self.updates:,} full updates ({self.share:.1%})",
-            f"updates: the largest was {self.largest_rms:.2f} times the final level of {self.later_rms:.3f} alpha; "
-            f"{settled}; loss spikes: {_listed(self.loss_spikes)}; gradient spikes: {_listed(self.gradient_spikes)}",
+            f"updates: {self._updates_text()}; loss spikes: {_listed(self.loss_spikes)}; gradient spikes: "
+            f"{_listed(self.gradient_spikes)}",
             f"to try next: {self._advice(periods)}",
         ]
 
     def _verdict_text(self) -> str:
-        if self.smallest_rms is None:
+        if self.verdict is None:
             return ""
         return (
             f"{self.verdict} (updates fell to {self.smallest_rms:.2f} times the size of noise; limit {NOISE_SHARE}); "
         )
 
+    def _updates_text(self) -> str:
+        if self.lost_from is not None:
+            return f"not finite from update {self.lost_from:,} on"
+        settled = "not settled" if self.settled is None else f"settled from update {self.settled:,} on"
+        return f"the largest was {self.largest_rms:.2f} times the final level of {self.later_rms:.3f} alpha; {settled}"
+
     def _advice(self, periods: str) -> str:
-        linear = f"linear warmup over {periods}" if periods else ""
-        if self.verdict == TOO_SHORT:
-            return f"a lower learning rate or a longer warmup{'; ' if linear else ''}{linear}"
-        return linear or "no suggestion"
+        finite = ["finite inputs"] if self.lost_from is not None else []
+        gentler = ["a lower learning rate or a longer warmup"] if finite or self.verdict == TOO_SHORT else []
+        linear = [f"linear warmup over {periods}"] if periods else []
+        return "; ".join([*finite, *gentler, *linear]) or "no suggestion"
 
 
 def verdict_of(smallest_rms: float) -> str:

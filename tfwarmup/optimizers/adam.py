@@ -158,7 +158,7 @@ class Adam(Optimizer):
     @property
     def applied_factor(self) -> float | None:
         """omega_t of the last update of a dynamic warmup, which is not a function of t; `None` for other warmups."""
-        return None if self._watch is None else float(ops.convert_to_numpy(self._watch.applied_factor))
+        return None if self._watch is None else compat.number(self._watch.applied_factor)
 
     def restart_warmup(self, warmup: Warmup | None = None) -> None:
         """Restarts the warmup at the next update. The moments are kept.
@@ -235,7 +235,7 @@ class Adam(Optimizer):
     def rate_at(self, t: int) -> Any:
         """alpha of update t = 1, 2, 3, ..., without the warmup factor."""
         if self.decay_after_warmup:
-            return self._decayed(t - int(ops.convert_to_numpy(self.warmup_start)))
+            return self._decayed(t - int(compat.number(self.warmup_start)))
         return compat.rate_at(self, t)
 
     def _decayed(self, update_of_warmup: Any) -> Any:

@@ -49,7 +49,7 @@ class UpdateWatch:
 
     def done_at_number(self) -> int | None:
         """The first update at the full rate; `None` before it is known."""
-        return int(ops.convert_to_numpy(self.done_at)) or None
+        return int(compat.number(self.done_at)) or None
 
     def observe(self, gradients: Sequence[Any], variables: Sequence[Any]) -> None:
         """Takes an update into account that has been made, and not been counted yet.

@@ -189,3 +189,24 @@ def test_the_figure_has_three_panels():
     axes = check.figure().axes
     assert len(axes) == 3
     np.testing.assert_array_equal(axes[1].lines[0].get_ydata(), check.history["warmup_factor"])
+
+
+def test_a_lost_run_is_not_called_long_enough():
+    x, y = small_data()
+    x[40] = np.nan  # in the third batch of every epoch
+    model, check = small_model(tfwarmup.Adam(1e-2, warmup="dynamic"), **QUICK), tfwarmup.WarmupCheck(verbose=False)
+    model.fit(x, y, batch_size=16, epochs=10, shuffle=False, verbose=0, callbacks=[check])
+    report = check.report
+    assert (report.lost_from, report.verdict) == (3, None)
+    _, updates, advice = report.lines()
+    assert updates.startswith("updates: not finite from update 3 on; ")
+    assert advice.startswith("to try next: finite inputs; a lower learning rate or a longer warmup; linear warmup")
+
+
+def test_a_run_that_was_too_short_before_it_was_lost_stays_so():
+    values = history() | {"update_rms": np.full(200, 0.01)}
+    assert (report_of(values).verdict, report_of(values).lost_from) == ("too short", None)
+    values["update_rms"][150:] = np.nan
+    assert (report_of(values).verdict, report_of(values).lost_from) == ("too short", 151)
+    values["update_rms"][-1] = 0.01  # a NaN before it, as at a skipped step, is not the end
+    assert report_of(values).lost_from is None
