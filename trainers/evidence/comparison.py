@@ -75,8 +75,9 @@ class Comparison:
     def plan(self) -> "Plan":
         """How many seeds would decide with a probability of 80 %.
 
-        The plan assumes methods that do not differ. If that many seeds have not decided, there is a difference near
-        the margin, and the plan assumes the one that was found.
+        The plan assumes methods that do not differ. If an open pair differs (p < 5 %, by Bonferroni's inequality over
+        pairs), or if that many seeds have not decided, there is a difference near the margin, and the plan assumes the
+        one that was found.
         """
         tested = [each for each in self.differences if each.seeds > 1 and each.error > 0]
         if not tested or not self.margin:
@@ -84,9 +85,9 @@ class Comparison:
         deviations = [each.error * math.sqrt(each.seeds) for each in tested]
         freedom = (min(each.seeds for each in tested) - 1) * (len(self.methods) - 1)
         planned = seeds_needed(self.margin, deviations, freedom)
-        if planned is None or planned > len(self.seeds):
-            return Plan(planned, True)
         open_pairs = [each for each in tested if judge([each], self.margin) is Verdict.INCONCLUSIVE]
+        if (planned is None or planned > len(self.seeds)) and all(each.p * len(tested) > 0.05 for each in open_pairs):
+            return Plan(planned, True)
         gaps = [abs(self.margin - abs(each.mean)) for each in open_pairs]
         found = seeds_needed(min(gaps), [max(deviations)], freedom) if gaps and min(gaps) > 0 else None
         return Plan(None if found is None else max(found, len(self.seeds) + 1), False)
