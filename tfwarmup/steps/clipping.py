@@ -24,12 +24,10 @@ def update_excess(gradient: Any, v: Any, betas: Betas, unbiased: Any, epsilon: A
     after = v + (square - v) * ops.cast(1 - betas.second, v.dtype)
     least = ops.maximum(ops.square(ops.cast(epsilon, v.dtype)), SMALLEST)
     ratio = ops.mean(square / ops.maximum(after, least)) * ops.cast(unbiased, v.dtype)
-    return ops.maximum(ops.sqrt(ratio), 1.0)
+    return ops.cast(ops.maximum(ops.sqrt(ratio), 1.0), "float32")
 
 
 def slowed(scalars: Scalars, excess: Any) -> Scalars:
     """Divides the rate of an update, and with it the weight decay, by the excess."""
-    # Torch computes the numbers of an update on the host.
-    excess = float(excess) if isinstance(scalars.rate, float) else ops.cast(excess, "float32")
     decay = None if scalars.decay is None else scalars.decay / excess
     return scalars._replace(rate=scalars.rate / excess, decay=decay)
