@@ -20,6 +20,7 @@ from trainers.reports.paper import TABLES
 from trainers.reports.program import write_report
 from trainers.reports.reading import read_runs
 from trainers.reports.tables import paper_table, safe_records
+from trainers.reports.warmup_check import warmup_lines
 from trainers.sweeps.cells import FIRST_STEPS_OF
 from trainers.tasks import CONFIGS, load_task
 
@@ -285,3 +286,16 @@ def test_the_differences_stand_on_top_with_a_figure_and_the_papers_beside(tmp_pa
     assert "Image classification, digits, mlp (sweep): Verdict on untuned_exponential" in image["alt"]
     assert "Machine translation, WMT16 English-German (the paper's table): Verdict on" in image["alt"]
     assert "Machine translation, WMT16 English-German (the paper's table)" in page.text
+
+
+def test_a_run_that_was_lost_is_not_told_that_its_warmup_was_long_enough():
+    """Records have null where a number is not finite."""
+    sizes = [0.3] * 40 + [None] * 2
+    records = [
+        {"updates": t, "update_rms": size, "warmup_factor": 1.0, "gradient_norm": 1.0, "loss": 2.0}
+        for t, size in enumerate(sizes, 1)
+    ]
+    config = {"warmup": "none", "beta_1": 0.9, "beta_2": 0.999}
+    assert warmup_lines(records[:40], config)[0].startswith("warmup: long enough")
+    assert warmup_lines(records, config)[1].startswith("updates: not finite from update 41 on")
+    assert "long enough" not in warmup_lines(records, config)[0]

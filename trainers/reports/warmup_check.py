@@ -28,8 +28,9 @@ def warmup_lines(records: Records, config: Mapping[str, Any]) -> list[str]:
 
 def warmup_report(records: Records, config: Mapping[str, Any]) -> WarmupReport | None:
     """The report on a run; it has a verdict if the run was made with `--log_every=1`."""
-    measured = [record for record in records if record.get("updates") and _has_size(record)]
-    if len(measured) < LEAST:
+    measured = [record for record in records if record.get("updates") and "update_rms" in record]
+    # A size that is not finite is null: that of a lost run, or of a momentum step of RAdam, whose factor is 0.
+    if sum(map(_has_size, measured)) < LEAST:
         return None
     values = {name: [record.get(key) for record in measured] for name, key in COLUMNS.items()}
     history = {
