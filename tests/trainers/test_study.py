@@ -120,6 +120,20 @@ def test_a_dynamic_warmup_that_fails_or_is_worse_is_told(tmp_path):
     assert re.search(r"dynamic - untuned_linear: \+\d.* margin ±0.2 points: condition not met\.", said)
 
 
+@pytest.mark.parametrize(("perplexity", "met"), [(60.4, "condition met"), (60.8, "condition not met")])
+def test_a_translator_with_hardly_any_bleu_is_also_judged_by_its_perplexity(tmp_path, perplexity, met):
+    grid = GRID | {"warmup": ["untuned_linear", "dynamic"]}
+    folder = write_sweep(tmp_path / "a", lambda **_: 2.0, grid, "machine_translation", vocabulary_size=2000)
+    for path in (folder / "trials").iterdir():
+        result = read_result(path)
+        measured = (perplexity if result.values["warmup"] == "dynamic" else 60.0) + 0.01 * result.values["seed"] ** 2
+        result = dataclasses.replace(result, metrics={"val_perplexity": measured, "val_loss": 4.0})
+        (path / "result.json").write_text(result.to_json())
+    said = summed_up(folder)
+    assert re.search(r"dynamic - untuned_linear: [+-]?0\.00 BLEU, .* margin ±0.5 BLEU: condition met\.", said)
+    assert re.search(rf"dynamic - untuned_linear: \+0\.\d0 perplexity, .* margin ±1 % of the mean: {met}\.", said)
+
+
 def test_gi_adam_must_beat_its_control(tmp_path):
     assert "gi_adam beats its control." in summed_up(make_study(tmp_path / "a", no_warmup_fails, better=1e-3))
     assert "counts as a schedule" in summed_up(make_study(tmp_path / "b", no_warmup_fails, better=-1e-3))

@@ -1,8 +1,11 @@
 """Whether the conditions that were fixed before the study are met."""
 
-from collections.abc import Iterable
+import dataclasses
+from collections.abc import Iterable, Sequence
 
 from trainers.evidence.differences import LEVELS, Difference
+from trainers.evidence.margins import LANGUAGE, TRANSLATION, Margin, margin_of
+from trainers.evidence.objectives import OBJECTIVES
 from trainers.study.failures import Place, Trained
 from trainers.study.measures import difference
 from trainers.sweeps.formats import counted, signed, value_text
@@ -26,18 +29,35 @@ def _dynamic(trained: Trained) -> Iterable[str]:
         yield f"{DYNAMIC} fails {where} at {_listed(failing)}: condition not met."
     else:
         yield f"{DYNAMIC} fails in no cell {where}: condition met."
-    margin = trained.sweep.terms.margin
-    found = difference(trained, LINEAR, DYNAMIC, safe)
+    for judged, margin in _criteria(trained):
+        yield _not_worse(judged, margin, safe)
+
+
+def _not_worse(trained: Trained, margin: Margin | None, places: Sequence[Place]) -> str:
+    """Whether the dynamic warmup is shown not to be worse than untuned linear warmup by the margin."""
+    found = difference(trained, LINEAR, DYNAMIC, places)
     if margin is None or found.seeds < 2:
-        yield f"{DYNAMIC} - {LINEAR}: nothing to judge."
-        return
-    means = [value for place in safe for value in _values(trained, place)]
+        return f"{DYNAMIC} - {LINEAR}: nothing to judge."
+    means = [value for place in places for value in _values(trained, place)]
     size = margin.absolute(sum(means) / len(means))
-    sign = 1 if trained.sweep.objective.direction == "min" else -1
     low, high = found.interval(LEVELS[0])
-    worst = high if sign > 0 else -low
+    worst = high if trained.sweep.objective.direction == "min" else -low
     met = "condition met" if worst < size else "condition not met"
-    yield f"{_difference_text(trained, found, LEVELS[0])} there, margin {margin.text}: {met}."
+    return f"{_difference_text(trained, found, LEVELS[0])} there, margin {margin.text}: {met}."
+
+
+def _criteria(trained: Trained) -> Iterable[tuple[Trained, Margin | None]]:
+    """The objective of the task; for translators also the perplexity, by the margin of language models.
+
+    After a few hundred updates the BLEU of a translator is near 0, where hardly any difference exceeds the margin.
+    """
+    sweep, perplexity = trained.sweep, OBJECTIVES[LANGUAGE]
+    yield trained, sweep.terms.margin
+    done = [run for run in sweep.results if run.status == "done"]
+    if sweep.task == TRANSLATION and all(run.metrics.get(perplexity.metric) is not None for run in done):
+        results = tuple(dataclasses.replace(run, objective=run.metrics[perplexity.metric]) for run in done)
+        by_perplexity = dataclasses.replace(sweep, objective=perplexity, results=results)
+        yield Trained(by_perplexity), margin_of(LANGUAGE, sweep.data)
 
 
 def _values(trained: Trained, place: Place) -> list[float]:
