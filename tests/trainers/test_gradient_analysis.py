@@ -10,6 +10,7 @@ import pytest
 import tensorflow as tf
 
 from tests.trainers.helpers import finish, program, records
+from tests.trainers.reports import folder_of, series
 from tests.trainers.test_analyses import assert_figure
 from tests.trainers.test_image_data import write_idx_folder
 from tfwarmup.analysis.samples import ParameterSample, coefficient_of_variation
@@ -21,6 +22,10 @@ from trainers.analysis.program import analyse
 from trainers.engine.data import ArraySource, Feed
 from trainers.engine.errors import DataError
 from trainers.engine.flags import ConfigError, make_config
+from trainers.figures.gradients import draw_gradients
+from trainers.reports.analysis_sections import analysis_section
+from trainers.reports.blocks import Charts
+from trainers.reports.reading import Measured
 from trainers.tasks.images.models import build_model
 from trainers.tasks.images.scaling import Scaling
 
@@ -118,6 +123,21 @@ def test_a_run_writes_the_figure_and_says_what_it_found(whole):
         *findings(columns | {"t": [int(t) for t in columns["t"]]}),
         f"written: {folder}/gradient_analysis.csv, .svg, .png, .pdf",
     ]
+
+
+def test_ten_thousand_measured_iterations_make_a_small_figure_and_page_and_a_whole_table(tmp_path):
+    t = list(range(1, 10_001))
+    noise = np.random.default_rng(0).normal(1, 0.05, len(t))
+    long = {"t": t, **{name: noise.tolist() for name in series() if name != "t"}}
+    draw_gradients(tmp_path, long)
+    np.testing.assert_array_equal(assert_figure(tmp_path, "gradient_analysis")["t"], t)
+    section = analysis_section(1, Measured(folder_of("gradient_analysis"), long))
+    [charts] = [block for block in section.blocks if isinstance(block, Charts)]
+    for chart in charts.charts:
+        for curve in chart.choices[""]:
+            assert len(curve["x"]) <= 300
+            assert curve["x"][:20] == t[:20]  # a logarithmic axis has room for all of these
+            assert curve["x"][-1] == 10_000
 
 
 def test_the_training_is_that_of_the_image_trainer(whole, tmp_path):

@@ -178,7 +178,7 @@ def test_runs_without_results_are_refused_and_nothing_is_written(tmp_path):
 def test_what_is_large_is_refused(tmp_path):
     folder = write_run(tmp_path / "gradients", "gradient_analysis")
     (folder / "gradient_analysis.csv").write_text("t,moment_correlation\n" + "1,0.123456789\n" * (LARGEST // 12))
-    with pytest.raises(ConfigError, match="A file that is kept must have at most 500,000 bytes"):
+    with pytest.raises(ConfigError, match="A file that is kept must have at most 1,500,000 bytes"):
         keeps(folder, output=tmp_path / "kept")
     assert not (tmp_path / "kept").exists()
 
@@ -198,7 +198,7 @@ KEPT = sorted(path for folder in FOLDERS for path in pathlib.Path(folder).glob("
 
 def test_nothing_large_and_nothing_of_a_machine_is_in_the_repository():
     assert {path.name for path in KEPT} <= SWEEP_FILES | ANALYSIS_FILES | {CHECKS}
-    assert sum(path.stat().st_size for path in KEPT) < 3_000_000
+    assert sum(path.stat().st_size for path in KEPT) < 5_000_000
     for path in KEPT:
         text = path.read_text()
         assert len(text) <= LARGEST, path

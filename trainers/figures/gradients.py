@@ -1,12 +1,14 @@
 """The paper's figure 1: gradient noise, correlation of the moments, and update magnitudes during training."""
 
 import pathlib
+from collections.abc import Mapping
+from typing import Any
 
 from matplotlib.axes import Axes
 from matplotlib.ticker import LogLocator
 
 from trainers.analysis.findings import Series
-from trainers.figures.look import PLAIN, draw_and_save, reference_line
+from trainers.figures.look import PLAIN, draw_and_save, log_spaced, reference_line
 
 PANELS = (
     ("gradient_cv_", "Coefficient of variation of the gradients", "standard deviation / |mean|"),
@@ -18,11 +20,12 @@ NOISY_FROM, SETTLED_AT, SETTLED_LEVEL = 50, 100, 0.15  # for the paper's network
 
 def draw_gradients(folder: pathlib.Path, series: Series, caption: str = "One run.") -> None:
     """Writes gradient_analysis.svg, .png, .pdf and .csv."""
+    shown = log_spaced(series)
 
     def draw(panels: list[Axes]) -> None:
         for axes, (name, title, label) in zip(panels, PANELS, strict=True):
-            _draw_panel(axes, series, name)
-            axes.set(xscale="log", xlim=(1, max(2, series["t"][-1])), xlabel="iteration t", ylabel=label)
+            _draw_panel(axes, shown, name)
+            axes.set(xscale="log", xlim=(1, max(2, shown["t"][-1])), xlabel="iteration t", ylabel=label)
             axes.set_title(title)
         noise, correlation, updates = panels
         _draw_noise_axis(noise)
@@ -37,7 +40,7 @@ def draw_gradients(folder: pathlib.Path, series: Series, caption: str = "One run
     )
 
 
-def _draw_panel(axes: Axes, series: Series, name: str) -> None:
+def _draw_panel(axes: Axes, series: Mapping[str, Any], name: str) -> None:
     t = series["t"]
     if f"{name}q25" in series:
         low, high = series[f"{name}q25"], series[f"{name}q75"]

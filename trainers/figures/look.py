@@ -179,13 +179,18 @@ def reference_line(axes: Axes, label: str, *, y: float | None = None, x: float |
         axes.axvline(x, label=label if y is None else None, **REFERENCE)
 
 
-def log_places(count: int, most: int = MOST_POINTS) -> list[int]:
-    """Indices into a long column, evenly spaced on a logarithmic axis, including the first and the last.
+def log_spaced(columns: Mapping[str, Any], most: int = MOST_POINTS) -> dict[str, np.ndarray]:
+    """Long columns, reduced to rows that are evenly spaced in log t, including the first and the last.
 
-    >>> log_places(1000, 7)
-    [0, 2, 9, 31, 99, 315, 999]
+    >>> log_spaced({"t": range(1, 1001)}, 7)["t"].tolist()
+    [1, 3, 10, 32, 100, 316, 1000]
     """
-    return sorted({round(place) - 1 for place in np.geomspace(1, count, min(count, most))})
+    arrays = {name: np.asarray(values) for name, values in columns.items()}
+    t = arrays["t"]
+    if len(t) <= most:
+        return arrays
+    places = np.unique(np.searchsorted(t, np.round(np.geomspace(t[0], t[-1], most))))
+    return {name: values[places] for name, values in arrays.items()}
 
 
 def write_csv(path: pathlib.Path, columns: Mapping[str, Any]) -> None:

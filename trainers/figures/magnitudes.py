@@ -5,7 +5,7 @@ import pathlib
 from matplotlib.axes import Axes
 
 from tfwarmup.analysis.simulation import QUANTILES, Magnitudes
-from trainers.figures.look import PLAIN, STYLES, draw_and_save, log_places, reference_line
+from trainers.figures.look import PLAIN, STYLES, draw_and_save, log_spaced, reference_line
 
 LONG_RUN = 0.153  # the paper's median, in units of alpha
 
@@ -13,9 +13,9 @@ LONG_RUN = 0.153  # the paper's median, in units of alpha
 def draw_magnitudes(folder: pathlib.Path, magnitudes: Magnitudes, warmup: str, caption: str = "") -> None:
     """Writes update_magnitudes.svg, .png, .pdf and .csv."""
     colour = PLAIN if warmup == "none" else STYLES[warmup].colour
-    places = log_places(len(magnitudes.t))
-    t, *quantiles = (getattr(magnitudes, name)[places] for name in ("t", *QUANTILES))
-    shown = dict(zip(QUANTILES, quantiles, strict=True))
+    numbers = {name: getattr(magnitudes, name) for name in ("t", *QUANTILES)}
+    shown = log_spaced(numbers)
+    t = shown["t"]
 
     def draw(panels: list[Axes]) -> None:
         (axes,) = panels
@@ -33,5 +33,4 @@ def draw_magnitudes(folder: pathlib.Path, magnitudes: Magnitudes, warmup: str, c
         axes.set_title(f"Updates at a simulated local minimum: {method}")
         axes.legend(loc="best")
 
-    numbers = {name: getattr(magnitudes, name) for name in ("t", *QUANTILES)}
     draw_and_save(folder, "update_magnitudes", draw, numbers, caption=caption or "One simulation.")

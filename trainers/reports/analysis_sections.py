@@ -4,7 +4,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from trainers.analysis.findings import findings
-from trainers.figures.look import METHODS, log_places, style_of
+from trainers.figures.look import METHODS, log_spaced, style_of
 from trainers.reports import paper
 from trainers.reports.blocks import Charts, Factors, Points, Section, TableBlock, Text
 from trainers.reports.charts import Chart, Curve, axis, band, line, plain_line
@@ -103,7 +103,7 @@ def simulation_section(number: int, run: Measured) -> Section:
 
 
 def _simulation_chart(name: str, run: Measured) -> Chart:
-    s = {column: [values[i] for i in log_places(len(values))] for column, values in run.series.items()}
+    s = _shown(run)
     curves = [
         band("5th to 95th percentile", s["t"], s["q05"], s["q95"], 0.15),
         band("25th to 75th percentile", s["t"], s["q25"], s["q75"], 0.3),
@@ -111,6 +111,11 @@ def _simulation_chart(name: str, run: Measured) -> Chart:
     ]
     title, y = "Update sizes over the iterations", axis("|update| / α", zero=True)
     return Chart(name, title, axis("iteration", log=True), y, {"": curves}, (LONG_RUN_LINE,))
+
+
+def _shown(run: Measured) -> dict[str, list[float]]:
+    """The measurements that a chart shows."""
+    return {name: values.tolist() for name, values in log_spaced(run.series).items()}
 
 
 def _quantiles_table(name: str, run: Measured) -> Shown:
@@ -152,7 +157,7 @@ def _network(config: Mapping[str, Any]) -> str:
 
 
 def _panel(name: str, run: Measured, prefix: str, title: str, label: str) -> Chart:
-    series = run.series
+    series = _shown(run)
     t, curves = series["t"], list[Curve]()
     if f"{prefix}q25" in series:
         curves.append(band("25th to 75th percentile", t, series[f"{prefix}q25"], series[f"{prefix}q75"], 0.2))

@@ -24,7 +24,7 @@ from trainers.sweeps.summary import summary_markdown
 from trainers.tasks import CONFIGS
 
 MEASUREMENTS, SUMMARY = "gradient_analysis.csv", "summary.md"
-LARGEST = 500_000  # bytes per file: they go into a repository
+LARGEST = 1_500_000  # bytes per file, enough for 10,000 measured iterations: they go into a repository
 PATH = re.compile(r"(?<![\w./])[~/](?:[\w.@%+-]*/)*([\w.@%+-]+)")  # an absolute path, or one below a home folder
 
 
