@@ -107,7 +107,7 @@ def differences_figure(answers: Sequence[Answer], layout: Layout = SCREEN) -> Fi
             ticks.append((height, _name(difference, layout)))
     axes.set(xlim=(-reach, reach), ylim=(height + 0.6 * layout.row, 0.3 * layout.head))
     axes.set_yticks([at for at, _ in ticks], [name for _, name in ticks])
-    axes.tick_params(axis="y", length=0)
+    axes.tick_params(axis="y", length=0, pad=layout.marker)  # room for an arrow at the edge
     axes.grid(axis="y", visible=False)
     _titles(figure, axes, layout)
     _legend(figure, any(answer.published for answer in shown), layout)
