@@ -95,10 +95,8 @@ figures: .venv/done
 	rm -rf build/figures
 	$(VENV) -m trainers.effective_warmup --output_dir=build/figures/warmups
 	$(VENV) -m trainers.simulate --output_dir=build/figures/simulation
-	$(VENV) -m trainers.gradient_analysis --flagfile=configs/embedded/gradient_analysis.flags \
-		--output_dir=build/figures/analysis
 	$(VENV) -m trainers.evidence $(if $(wildcard docs/results/*/config.json),docs/results) --output_dir=build/figures/evidence \
-		--page=docs/results.md
+		--page=docs/results.md --page=docs/analyses.md --page=README.md
 	$(VENV) -m trainers.study docs/results docs/study --output_dir=build/figures/study
 	cp build/figures/*/*.svg build/figures/*/*.png build/figures/*/*.pdf docs/figures
 

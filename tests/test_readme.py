@@ -122,9 +122,8 @@ def test_the_pictures_are_those_that_make_figures_draws(tmp_path):
     sum_up(StudyConfig((*runs, str(ROOT / "docs/study")), output_dir=str(tmp_path)))
     drawn = {path.name: path.read_text() for path in tmp_path.glob("*.svg")}
     shown = {path.name: path.read_text() for path in (ROOT / "docs/figures").glob("*.svg")}
-    # No page shows the failures of every sweep; the gradient analyses are drawn from runs that take hours.
-    assert shown.keys() - drawn.keys() == {"gradient_analysis.svg", "gradient_analysis_emnist.svg"}
-    for name in drawn.keys() & shown.keys():
+    assert shown.keys() <= drawn.keys()  # no page shows the failures of every sweep
+    for name in shown:
         assert drawn[name] == shown[name], name
 
 

@@ -178,7 +178,7 @@ def test_the_verdicts_of_a_page_are_written_anew(tmp_path):
     sweep = reports.write_sweep(tmp_path / "digits", objective({}), GRID)
     page = tmp_path / "page.md"
     page.write_text("# Results\n\n<!-- verdicts -->\nold\n<!-- end of verdicts -->\n\nMore.\n")
-    assert judged(sweep, page=str(page), paper=False).endswith(f"written: {page}")
+    assert judged(sweep, page=(str(page),), paper=False).endswith(f"written: {page}")
     text = page.read_text()
     assert text.startswith(
         "# Results\n\n<!-- verdicts -->\n\n| task | data | from | difference | mean | 90 % interval |"
@@ -186,7 +186,7 @@ def test_the_verdicts_of_a_page_are_written_anew(tmp_path):
     assert "old" not in text
     assert "- image_classification, digits, mlp (digits): Verdict on" in text
     assert text.endswith("<!-- end of verdicts -->\n\nMore.\n")
-    judged(sweep, page=str(page), paper=False)
+    judged(sweep, page=(str(page),), paper=False)
     assert page.read_text() == text
 
 
@@ -204,10 +204,55 @@ def test_a_tuned_period_is_judged_beside_the_untuned_warmups(tmp_path):
     file, page = tmp_path / "results.csv", tmp_path / "page.md"
     file.write_text(results_csv(results, "val_error"))
     page.write_text("<!-- verdicts --><!-- end of verdicts -->")
-    said = judged(file, page=str(page), paper=False)
+    said = judged(file, page=(str(page),), paper=False)
     sentence = next(line for line in said.splitlines() if "linear with the best period - untuned_linear: -1.0" in line)
     assert "the tuned one is better by more than the margin. The tuning took 12 runs, untuned_linear 6." in sentence
     assert f"- {sentence}\n" in page.read_text()
+
+
+def test_the_tables_of_a_page_are_those_of_its_sweeps_and_analyses(tmp_path):
+    errors = {"untuned_exponential": 0.04, "untuned_linear": 0.05, "radam": 0.06, "none": 0.07}
+    grid = {**GRID, "learning_rate": [1e-3, 1e-2], "beta_2": [0.99, 0.999], "warmup": list(errors)}
+
+    def error(learning_rate, beta_2, warmup, seed):
+        return errors[warmup] + (0.01 if beta_2 == 0.999 else 0.0) + (0.02 if learning_rate == 1e-2 else 0) + seed / 1e4
+
+    runs = tmp_path / "kept/runs"
+    (reports.write_sweep(runs / "digits", error, grid) / "summary.md").write_text("")
+    reports.write_analysis(runs / "gradients")
+    reports.write_analysis(tmp_path / "more/gradients")  # another one of the same name
+    pages = [tmp_path / "kept/a.md", tmp_path / "b.md"]
+    marks = [f"<!-- {part} --><!-- end of {part} -->\n" for part in ("means", "cells", "analyses")]
+    for page in pages:
+        page.write_text("".join(marks))
+    more = tmp_path / "more"
+    reports.write_sweep(more / "one_seed", error, {**grid, "seed": [1]})
+    said = judged(runs, more, page=tuple(map(str, pages)), output_dir=str(tmp_path / "out"))
+    text, other = (page.read_text() for page in pages)
+    what, metric = "200-100-50 network, 4,000 digits", "validation error, %"
+    row = f"{what} | 4 | 5 | {metric} | 5.530 ± 0.016 | 6.530 ± 0.016 | 7.530 ± 0.016 | 8.530 ± 0.016 | different |\n"
+    assert f"| [digits](runs/digits/summary.md) | {row}" in text
+    assert f"| [digits](kept/runs/digits/summary.md) | {row}" in other
+    assert f"| one_seed | {what} | 4 | 1 | {metric} | 5.5 | 6.5 | 7.5 | 8.5 | inconclusive |\n" in text
+    cells = "4.030 ± 0.016 | 5.030 ± 0.016 | 6.030 ± 0.016 | 7.030 ± 0.016"
+    assert f"| {what}, best cell | {metric} | 1e-3, 0.99 | 5 | {cells} |\n" in text
+    assert f"| {what}, Adam's default beta_2 | {metric} | 1e-3, 0.999 | 5 | 5.030 ± 0.016 |" in text
+    assert "| the paper, EMNIST | 4,000 digits (gradients) | 4,000 digits (more/gradients) |\n" in text
+    assert "| it stays above 1 from iteration | about 50 | 51 | 51 |\n" in text
+    assert "it stays above 1 from iteration" in said
+    for name in ("gradients", "more_gradients"):
+        assert f"written: {tmp_path}/out/{name}.csv, .svg, .png, .pdf" in said
+        assert (tmp_path / "out" / f"{name}.svg").exists()
+
+
+def test_no_page_is_written_unless_all_can_be(tmp_path):
+    sweep = reports.write_sweep(tmp_path / "digits", objective({}), GRID)
+    good, bad = tmp_path / "good.md", tmp_path / "bad.md"
+    good.write_text("<!-- means --><!-- end of means -->")
+    bad.write_text("<!-- cells --> and no end")
+    with pytest.raises(ConfigError, match="--page must have <!-- end of cells --> after <!-- cells -->"):
+        judged(sweep, page=(str(good), str(bad)))
+    assert good.read_text() == "<!-- means --><!-- end of means -->"
 
 
 @pytest.mark.parametrize("text", [None, "no marks", "<!-- end of verdicts --> <!-- verdicts -->"])
@@ -216,5 +261,5 @@ def test_a_page_without_a_place_for_verdicts_is_refused(tmp_path, text):
     if text is not None:
         page.write_text(text)
     with pytest.raises(ConfigError, match="--page must"):
-        judged(page=str(page))
+        judged(page=(str(page),))
     assert not page.exists() if text is None else page.read_text() == text

@@ -14,10 +14,10 @@ from trainers.analysis.findings import findings
 from trainers.analysis.series import read_series
 from trainers.engine.flags import ConfigError, make_config
 from trainers.evidence.config import EvidenceConfig
-from trainers.evidence.pages import BEGIN, END, verdicts_markdown
+from trainers.evidence.pages import begin, new_page
 from trainers.evidence.program import judge_sweeps
 from trainers.evidence.questions import answers, published_answers
-from trainers.evidence.reading import read_sweeps
+from trainers.evidence.reading import read_analyses, read_sweeps
 from trainers.evidence.tuned import tuned_texts
 from trainers.figures.gradients import draw_gradients
 from trainers.reports.claims_sweeps import sweep_claims
@@ -193,6 +193,7 @@ def test_numbers_come_back_to_the_last_bit(tmp_path):
 
 
 FOLDERS = [str(ROOT / "docs/results"), str(ROOT / "docs/study")]
+PAGES = [ROOT / page for page in ("README.md", "docs/results.md", "docs/analyses.md")]
 KEPT = sorted(path for folder in FOLDERS for path in pathlib.Path(folder).glob("*/*"))
 
 
@@ -219,14 +220,16 @@ def test_everything_in_the_repository_can_be_read():
 def test_tables_and_verdicts_of_the_documentation_are_those_of_the_runs_that_are_kept():
     for sweep in read_runs(FOLDERS).sweeps:
         assert (sweep.folder.path / "summary.md").read_text() == kept_summary(sweep), sweep.folder.name
-    sweeps, _ = read_sweeps(FOLDERS[:1])
-    told = verdicts_markdown([*answers(sweeps), *published_answers()], tuned_texts(sweeps))
-    assert f"{BEGIN}\n\n{told}\n\n{END}" in (ROOT / "docs/results.md").read_text()
+    sweeps, problems = read_sweeps(FOLDERS[:1])
+    found, analyses = [*answers(sweeps), *published_answers()], read_analyses(FOLDERS[:1], problems)
+    assert not problems
+    for page in PAGES:
+        assert new_page(page, sweeps, analyses, found, tuned_texts(sweeps)) == page.read_text(), page.name
 
 
 def test_every_difference_of_tuned_and_untuned_warmups_on_the_page_is_one_of_the_verdicts():
     page = (ROOT / "docs/results.md").read_text()
-    verdicts = page.partition(BEGIN)[2]
+    verdicts = page.partition(begin("verdicts"))[2]
     table = page.partition("### Tuned against untuned")[2].partition("\n- ")[0]
     told = re.findall(r"([+-][\d.]+) \[([+-][\d.]+), ([+-][\d.]+)\]", table)
     assert len(told) == 9

@@ -17,10 +17,13 @@ class EvidenceConfig(Flags):
 
     runs: tuple[str, ...] = option((), "Folders that contain sweeps, or results.csv files of sweeps.", positional=True)
     output_dir: str = option(
-        "", "Folder for the figure and its numbers: differences.csv, .svg, .png, .pdf. Without it nothing is written."
+        "",
+        "Folder for the figures and their numbers: differences.csv, .svg, .png, .pdf. Without it nothing is written.",
     )
-    page: str = option(
-        "", "Markdown file whose part between <!-- verdicts --> and <!-- end of verdicts --> is replaced."
+    page: tuple[str, ...] = option(
+        (),
+        "Markdown file whose parts, such as <!-- verdicts --> to <!-- end of verdicts -->, are replaced; repeatable.",
+        repeated=True,
     )
     margins: tuple[str, ...] = option(
         (),

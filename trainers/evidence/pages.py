@@ -1,16 +1,43 @@
-"""Writes the verdicts into a page of documentation, so that they always match the runs."""
+"""Writes tables and verdicts into pages of documentation, so that they always match the runs."""
 
 import pathlib
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
-from trainers.engine.files import UnreadableError, atomic_file, read_text
+from trainers.engine.files import UnreadableError, read_text
 from trainers.engine.flags import ConfigError, require
+from trainers.evidence.analyses import analysis_table
+from trainers.evidence.means import chosen_cells, overall_means
 from trainers.evidence.questions import Answer
 from trainers.evidence.tables import answer_text, evidence_table
+from trainers.reports.reading import Measured, Sweep
 from trainers.sweeps.formats import markdown_table
 
-BEGIN, END = "<!-- verdicts -->", "<!-- end of verdicts -->"
 LEFT_OUT = ("question", "95 % interval")  # a page is narrower than a file
+
+
+def new_page(
+    page: pathlib.Path,
+    sweeps: Sequence[Sweep],
+    analyses: Sequence[Measured],
+    answers: Sequence[Answer],
+    tuned: Sequence[str] = (),
+) -> str:
+    """The text of a page, with those of its parts that the runs determine made anew."""
+    parts = {
+        "verdicts": verdicts_markdown(answers, tuned),
+        "means": overall_means(sweeps, answers, page),
+        "cells": chosen_cells(sweeps),
+        "analyses": markdown_table(analysis_table(analyses)),
+    }
+    return _with_parts(_read(page), parts, page)
+
+
+def begin(part: str) -> str:
+    return f"<!-- {part} -->"
+
+
+def end(part: str) -> str:
+    return f"<!-- end of {part} -->"
 
 
 def verdicts_markdown(answers: Sequence[Answer], tuned: Sequence[str] = ()) -> str:
@@ -21,15 +48,19 @@ def verdicts_markdown(answers: Sequence[Answer], tuned: Sequence[str] = ()) -> s
     return f"{table}\n\n" + "\n".join(f"- {text}" for text in [*map(answer_text, answers), *tuned])
 
 
-def write_verdicts(page: pathlib.Path, answers: Sequence[Answer], tuned: Sequence[str] = ()) -> str:
-    """Replaces the verdicts in a page with those given."""
+def _with_parts(text: str, parts: Mapping[str, str], page: pathlib.Path) -> str:
+    present = [part for part in parts if begin(part) in text]
+    require(present, f"--page must have one of {', '.join(map(begin, parts))}", str(page))
+    for part in present:
+        before, _, rest = text.partition(begin(part))
+        _, found, after = rest.partition(end(part))
+        require(found, f"--page must have {end(part)} after {begin(part)}", str(page))
+        text = f"{before}{begin(part)}\n\n{parts[part]}\n\n{end(part)}{after}"
+    return text
+
+
+def _read(page: pathlib.Path) -> str:
     try:
-        text = read_text(page)
+        return read_text(page)
     except UnreadableError as error:
         raise ConfigError(f"--page must be a Markdown file. Received: {str(page)!r} ({error})") from error
-    before, begin, rest = text.partition(BEGIN)
-    _, end, after = rest.partition(END)
-    require(begin and end, f"--page must have {BEGIN} and, after it, {END}", str(page))
-    with atomic_file(page) as file:
-        file.write(f"{before}{BEGIN}\n\n{verdicts_markdown(answers, tuned)}\n\n{END}{after}".encode())
-    return f"written: {page}"

@@ -1,39 +1,57 @@
-"""The program: reads sweeps, returns verdicts, and draws the figure of all differences."""
+"""The program: reads sweeps and gradient analyses, returns verdicts, draws the figures and writes parts of pages."""
 
 import os
 import pathlib
+from collections.abc import Sequence
 
+from trainers.engine.files import atomic_file
 from trainers.engine.flags import ConfigError
+from trainers.evidence.analyses import analysis_table, caption
 from trainers.evidence.config import EvidenceConfig
-from trainers.evidence.pages import write_verdicts
+from trainers.evidence.pages import new_page
 from trainers.evidence.questions import Answer, answers, published_answers
-from trainers.evidence.reading import read_sweeps
+from trainers.evidence.reading import read_analyses, read_sweeps
 from trainers.evidence.tables import answer_text, evidence_table
 from trainers.evidence.tuned import tuned_texts
+from trainers.reports.reading import Measured
 from trainers.sweeps.formats import aligned
 
 
 def judge_sweeps(config: EvidenceConfig) -> str:
-    """Returns every verdict as text; writes the figure and its numbers if there is a folder for them."""
+    """Returns every verdict as text; writes the figures and their numbers if there is a folder for them."""
     sweeps, problems = read_sweeps(config.runs)
+    analyses = read_analyses(config.runs, problems)
     found = [*answers(sweeps, config.own_margins()), *(published_answers() if config.paper else [])]
     tuned = tuned_texts(sweeps, config.own_margins())
+    # All pages are made before the first one is written.
+    pages = {page: new_page(page, sweeps, analyses, found, tuned) for page in map(pathlib.Path, config.page)}
     parts = [aligned(evidence_table(found)), "\n".join([*map(answer_text, found), *tuned])]
+    parts += [aligned(analysis_table(analyses))] if analyses else []
     parts += [f"left out: {problem}" for problem in problems]
     if config.output_dir:
-        parts.append(_write(pathlib.Path(config.output_dir), found))
-    if config.page:
-        parts.append(write_verdicts(pathlib.Path(config.page), found, tuned))
+        parts.append(_write(pathlib.Path(config.output_dir), found, analyses))
+    for page, text in pages.items():
+        with atomic_file(page) as file:
+            file.write(text.encode())
+    parts += [f"written: {page}" for page in pages]
     return "\n\n".join(parts)
 
 
-def _write(folder: pathlib.Path, found: list[Answer]) -> str:
-    from trainers.figures.differences import draw_differences  # matplotlib takes a while to import
+def _write(folder: pathlib.Path, found: Sequence[Answer], analyses: Sequence[Measured]) -> str:
+    from trainers.figures.differences import draw_differences
+    from trainers.figures.gradients import draw_gradients
 
     try:
         draw_differences(folder, found)
+        for each in analyses:
+            draw_gradients(folder, each.series, caption(each), _file_name(each))
     except OSError as error:
         reason = os.strerror(error.errno) if error.errno else str(error)
         rule = "--output_dir must be a folder that can be written to"
         raise ConfigError(f"{rule}. Received: {str(folder)!r} ({reason})") from error
-    return f"written: {folder}/differences.csv, .svg, .png, .pdf"
+    names = ["differences", *map(_file_name, analyses)]
+    return "\n".join(f"written: {folder}/{name}.csv, .svg, .png, .pdf" for name in names)
+
+
+def _file_name(analysis: Measured) -> str:
+    return analysis.folder.name.replace("/", "_")  # a folder whose name another root has too

@@ -3,11 +3,12 @@
 import pathlib
 from collections.abc import Iterable
 
+from trainers.analysis.series import read_series
 from trainers.engine.files import UnreadableError, read_text
 from trainers.engine.flags import ConfigError, require
 from trainers.evidence.objectives import OBJECTIVES, objective_named
 from trainers.reports.folders import CONFIG, SWEEP_OF, Folder, find_folders
-from trainers.reports.reading import DAMAGE, Sweep, described, read_sweep
+from trainers.reports.reading import ANALYSIS, DAMAGE, Measured, Sweep, described, read_sweep
 from trainers.sweeps.stored import parse_results
 
 
@@ -21,6 +22,18 @@ def read_sweeps(roots: Iterable[str]) -> tuple[list[Sweep], list[str]]:
         for sweep in _from_file(path, problems) if path.is_file() else _from_folder(path, problems):
             sweeps.setdefault(sweep.folder.path.resolve(), sweep)
     return list(sweeps.values()), problems
+
+
+def read_analyses(roots: Iterable[str], problems: list[str]) -> list[Measured]:
+    """The gradient analyses in or below some folders; what cannot be read is added to the problems."""
+    places, found = [root for root in roots if pathlib.Path(root).is_dir()], []
+    for folder in find_folders(places) if places else ():
+        if folder.task == ANALYSIS:
+            try:
+                found.append(Measured(folder, read_series(folder.path, problems)))
+            except DAMAGE as error:
+                problems.append(f"{folder.path} ({described(error)})")
+    return [each for each in found if each.series]
 
 
 def _from_folder(path: pathlib.Path, problems: list[str]) -> Iterable[Sweep]:

@@ -18,13 +18,15 @@ PANELS = (
 NOISY_FROM, SETTLED_AT, SETTLED_LEVEL = 50, 100, 0.15  # for the paper's network
 
 
-def draw_gradients(folder: pathlib.Path, series: Series, caption: str = "One run.") -> None:
-    """Writes gradient_analysis.svg, .png, .pdf and .csv."""
+def draw_gradients(
+    folder: pathlib.Path, series: Series, caption: str = "One run.", name: str = "gradient_analysis"
+) -> None:
+    """Writes the figure as .svg, .png and .pdf, and its numbers as .csv."""
     shown = log_spaced(series)
 
     def draw(panels: list[Axes]) -> None:
-        for axes, (name, title, label) in zip(panels, PANELS, strict=True):
-            _draw_panel(axes, shown, name)
+        for axes, (column, title, label) in zip(panels, PANELS, strict=True):
+            _draw_panel(axes, shown, column)
             axes.set(xscale="log", xlim=(1, max(2, shown["t"][-1])), xlabel="iteration t", ylabel=label)
             axes.set_title(title)
         noise, correlation, updates = panels
@@ -35,9 +37,7 @@ def draw_gradients(folder: pathlib.Path, series: Series, caption: str = "One run
         noise.legend(loc="upper left")
         updates.legend(loc="upper right")
 
-    draw_and_save(
-        folder, "gradient_analysis", draw, series, caption=caption, panels=len(PANELS), width=11.5, height=3.7
-    )
+    draw_and_save(folder, name, draw, series, caption=caption, panels=len(PANELS), width=11.5, height=3.7)
 
 
 def _draw_panel(axes: Axes, series: Mapping[str, Any], name: str) -> None:
