@@ -1,5 +1,5 @@
 # make reproduce      the experiments of the paper at the size of a laptop, with a page of results
-# make reproduce-full DATA=/data   continues until there are enough runs to decide: about six hours
+# make reproduce-full DATA=/data   continues until there are enough runs to decide: about five and a half hours
 # make test           the tests, on TensorFlow, and those of the library on JAX and torch
 # make test-backends  the code of README, docs and examples on JAX and torch
 # make test-versions  the tests of the library on Keras 3.3, 3.6, 3.9 and the newest

@@ -36,7 +36,7 @@ class ReproductionConfig(Settings):
 
     output_dir: str = option("runs/reproduce", "Folder for all output; the page is report.html in it.", identity=False)
     full: bool = option(
-        False, "Continue until there are enough runs to decide every claim: about six hours on two cores."
+        False, "Continue until there are enough runs to decide every claim: about five and a half hours on two cores."
     )
     data: str | None = option(
         None, "Folder with mnist, emnist, imagenette, wikitext-2 and multi30k, or some of them, for --full."

@@ -111,6 +111,6 @@ FULL = (
         "wikitext2", "a language model of WikiText-2", LANGUAGE, 3500, "full/wikitext2", data={"data_dir": "wikitext-2"}
     ),
     sweep_step("multi30k", "a translator of Multi30k", TRANSLATION, 6300, "full/multi30k", data=MULTI30K),
-    sweep_step("imagenette", "photographs", IMAGES, 4400, "full/imagenette", data={"data_dir": "imagenette"}),
+    sweep_step("imagenette", "photographs", IMAGES, 1600, "full/imagenette", data={"data_dir": "imagenette"}),
 )
 PLANS = Plans(QUICK, FULL)
