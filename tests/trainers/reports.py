@@ -115,11 +115,12 @@ def simulation(first=1.0, level=0.155, settles=30, count=1000, warmup="none"):
     return Measured(folder_of("simulate", warmup=warmup), {"t": t.tolist(), **columns})
 
 
-def write_analysis(folder):
+def write_analysis(folder, **config):
     """Writes the folder of a gradient analysis."""
     columns = series()
     records = [
         {"step": t, "updates": t, "loss": 1.0, **{name: columns[name][i] for name in columns if name != "t"}}
         for i, t in enumerate(columns["t"])
     ]
-    return write_run(folder, "gradient_analysis", records=records, optimizer="adam", warmup="none", batch_size=256)
+    options = {"optimizer": "adam", "warmup": "none", "batch_size": 256, **config}
+    return write_run(folder, "gradient_analysis", records=records, **options)

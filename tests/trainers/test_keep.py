@@ -168,6 +168,31 @@ def test_a_gradient_analysis_is_kept_with_its_measurements(tmp_path):
         assert kept.series[name] == pytest.approx(values, rel=1e-8), name
 
 
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        (
+            {"config.json": ('"beta_2": 0.999', '"beta_2": 0.99')},
+            "RUNS must have the configuration .* beta_2=0.99, and",
+        ),
+        ({"gradient_analysis.csv": ("0.98", "0.97")}, "Measurements that are kept already must be the same"),
+    ],
+)
+def test_another_analysis_under_the_name_of_a_kept_one_is_refused(tmp_path, change, message):
+    folder = write_analysis(tmp_path / "runs/gradients", beta_2=0.999)
+    draw_gradients(folder, read_series(folder))
+    keeps(tmp_path / "runs", output=tmp_path / "kept")
+    before = {path.name: path.read_text() for path in (tmp_path / "kept/gradients").iterdir()}
+    keeps(tmp_path / "runs", output=tmp_path / "kept")  # the same one may be kept again
+    for name, (old, new) in change.items():
+        text = (folder / name).read_text()
+        assert old in text
+        (folder / name).write_text(text.replace(old, new))
+    with pytest.raises(ConfigError, match=message):
+        keeps(tmp_path / "runs", output=tmp_path / "kept")
+    assert {path.name: path.read_text() for path in (tmp_path / "kept/gradients").iterdir()} == before
+
+
 def test_runs_without_results_are_refused_and_nothing_is_written(tmp_path):
     write_simulation(tmp_path / "runs/simulation")
     with pytest.raises(ConfigError, match="RUNS must include finished runs of a sweep, or a gradient analysis"):

@@ -11,7 +11,8 @@ import socket
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from trainers.engine.files import atomic_file, read_object
+from trainers.analysis.config import AnalysisConfig
+from trainers.engine.files import atomic_file, read_object, read_text
 from trainers.engine.flags import require, stored_config
 from trainers.reports.folders import CONFIG, STATUS, SWEEP_OF, Folder, find_folders
 from trainers.reports.reading import ANALYSIS, Sweep, read_sweep
@@ -25,6 +26,7 @@ from trainers.tasks import CONFIGS
 
 MEASUREMENTS, SUMMARY = "gradient_analysis.csv", "summary.md"
 LARGEST = 1_500_000  # bytes per file, enough for 10,000 measured iterations: they go into a repository
+OTHER_CONFIG = "RUNS must have the configuration of the results that are kept under the same name"
 PATH = re.compile(r"(?<![\w./])[~/](?:[\w.@%+-]*/)*([\w.@%+-]+)")  # an absolute path, or one below a home folder
 
 
@@ -48,8 +50,18 @@ def _files(folder: Folder, place: pathlib.Path) -> dict[str, str]:
     if folder.task.startswith(SWEEP_OF):
         return _sweep_files(folder, document, place)
     if folder.task == ANALYSIS and folder.finished:
-        return _config_and_status(folder, document) | {MEASUREMENTS: (folder.path / MEASUREMENTS).read_text()}
+        return _analysis_files(folder, document, place)
     return {}
+
+
+def _analysis_files(folder: Folder, document: Mapping[str, Any], place: pathlib.Path) -> dict[str, str]:
+    measured = (folder.path / MEASUREMENTS).read_text()
+    if (place / CONFIG).exists():
+        ours, kept = (stored_config(AnalysisConfig, each["config"]) for each in (document, read_object(place / CONFIG)))
+        check_same(ours.identity(), kept.identity(), OTHER_CONFIG, place)
+        rule = f"Measurements that are kept already must be the same; {place} has others"
+        require(read_text(place / MEASUREMENTS) == measured, rule, str(folder.path))
+    return _config_and_status(folder, document) | {MEASUREMENTS: measured}
 
 
 def _sweep_files(folder: Folder, document: Mapping[str, Any], place: pathlib.Path) -> dict[str, str]:
@@ -61,8 +73,7 @@ def _sweep_files(folder: Folder, document: Mapping[str, Any], place: pathlib.Pat
     metric, before = sweep.objective.metric, []
     if (place / CONFIG).exists():
         kept = read_object(place / CONFIG)
-        rule = "RUNS must have the configuration of the results that are kept under the same name"
-        check_same(_identity(document), _identity(kept), rule, place)
+        check_same(_identity(document), _identity(kept), OTHER_CONFIG, place)
         before = read_kept(place)
         document = {**document, "config": _merged_config(kept["config"], document["config"])}
         sweep = read_sweep(dataclasses.replace(folder, config=document["config"]), problems, curves=False)
