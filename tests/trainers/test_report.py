@@ -283,7 +283,7 @@ def test_the_differences_stand_on_top_with_a_figure_and_the_papers_beside(tmp_pa
     assert image["src"].startswith("data:image/svg+xml;base64,")
     svg = base64.b64decode(image["src"].partition(",")[2]).decode()
     assert svg.count("<svg ") == 1
-    assert "Image classification, digits, mlp (sweep): Verdict on untuned_exponential" in image["alt"]
+    assert "200-100-50 network, 4,000 digits (sweep): Verdict on untuned_exponential" in image["alt"]
     assert "Machine translation, WMT16 English-German (the paper's table): Verdict on" in image["alt"]
     assert "Machine translation, WMT16 English-German (the paper's table)" in page.text
 

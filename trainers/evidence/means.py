@@ -4,6 +4,7 @@ import os
 import pathlib
 import statistics
 from collections.abc import Iterable, Sequence
+from typing import Any
 
 import numpy as np
 
@@ -94,10 +95,14 @@ def _cell_rows(sweep: Sweep, methods: Sequence[str]) -> Iterable[list[str]]:
     lines = dict(zip(table.rows, cell_lines(table)[1:], strict=True))
     for row, what in _chosen(table, sweep.table(METHODS)):
         cells = dict(zip(table.methods, lines[row][len(table.row_names) :], strict=True))
-        place = ", ".join(value_text(value) for value in row)
+        place = ", ".join(_value(name, value) for name, value in zip(table.row_names, row, strict=True))
         title = f"{sweep_title(sweep)}{f', {what}' if what else ''}"
         found = [cells.get(method, NOTHING) for method in methods]
         yield [title, table.objective, place, str(len(table.seeds)), *found]
+
+
+def _value(name: str, value: Any) -> str:
+    return value_text(value) if name in DEFAULTS else f"{name} {value_text(value)}"
 
 
 def _chosen(table: Table, of_methods: Table) -> Iterable[tuple[Row, str]]:

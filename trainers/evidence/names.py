@@ -7,7 +7,7 @@ from trainers.evidence.margins import data_name
 from trainers.figures.look import style_of
 from trainers.reports.reading import Sweep
 
-# Data sets and models by their names in a config. Others are called by these names.
+# Data sets, tasks and models by their names in a config. Others are called by these names.
 DATA = {
     "digits": "4,000 digits",
     "mnist": "MNIST",
@@ -17,6 +17,11 @@ DATA = {
     "numbers": "numbers in words",
     "wikitext-2": "WikiText-2",
     "multi30k": "Multi30k",
+}
+TASKS = {
+    "image_classification": "Image classification",
+    "language_modeling": "Language modelling",
+    "machine_translation": "Machine translation",
 }
 MODELS = {"mlp": "200-100-50 network", "small_resnet": "small residual network"}
 OF_TASKS = {"language_modeling": "small Transformer", "machine_translation": "small Transformer"}
@@ -32,11 +37,19 @@ def data_title(config: Mapping[str, Any]) -> str:
 
 
 def sweep_title(sweep: Sweep) -> str:
-    """The model and the data of a sweep."""
-    config = sweep.folder.config
+    """The model and the data of a sweep; the name of its folder if the data are not known."""
+    config, task = sweep.folder.config, sweep.task
     model = str(config.get("model") or "")
-    parts = [MODELS.get(model, model) or OF_TASKS.get(sweep.task, sweep.task), data_title(config)]
-    return ", ".join(part for part in parts if part)
+    what = MODELS.get(model, model) or OF_TASKS.get(task) or TASKS.get(task, task)
+    return f"{what}, {data_title(config) or sweep.folder.name}"
+
+
+def upper_first(text: str) -> str:
+    """
+    >>> upper_first("small Transformer, WikiText-2")
+    'Small Transformer, WikiText-2'
+    """
+    return text[:1].upper() + text[1:]
 
 
 def method_title(method: str) -> str:

@@ -7,6 +7,7 @@ from trainers.evidence.comparison import Comparison, compare
 from trainers.evidence.findings import Terms, sweep_command
 from trainers.evidence.groups import QUESTIONS, method_groups
 from trainers.evidence.margins import Margin
+from trainers.evidence.names import TASKS, sweep_title
 from trainers.evidence.objectives import OBJECTIVES
 from trainers.evidence.published import NAMES, published_comparison, published_terms
 from trainers.reports.folders import CONFIG
@@ -24,6 +25,7 @@ class Answer:
         question: One of `QUESTIONS`.
         task: Its task.
         data: Its data set, and its model where the task has several.
+        title: The model and the data in words.
         source: The name of its folder; "the paper" for the paper's table.
         direction: "min" or "max": which value is better.
         comparison: The methods compared in pairs.
@@ -33,6 +35,7 @@ class Answer:
     question: str
     task: str
     data: str
+    title: str
     source: str
     direction: str
     comparison: Comparison
@@ -57,6 +60,7 @@ def published_answers() -> list[Answer]:
             QUESTIONS[0],
             task,
             NAMES[task],
+            f"{TASKS[task]}, {NAMES[task]}",
             PAPER,
             OBJECTIVES[task].direction,
             published_comparison(task),
@@ -78,4 +82,5 @@ def _answers(sweep: Sweep, terms: Terms) -> Iterable[Answer]:
     table = sweep.table()
     for question, methods in method_groups(table):
         comparison = compare(table, terms.margin, methods)
-        yield Answer(question, sweep.task, sweep.subject, sweep.folder.name, table.direction, comparison, terms)
+        subject = sweep.subject, sweep_title(sweep)
+        yield Answer(question, sweep.task, *subject, sweep.folder.name, table.direction, comparison, terms)

@@ -14,6 +14,7 @@ from trainers.evidence.comparison import Verdict, judge
 from trainers.evidence.differences import LEVELS, Difference
 from trainers.evidence.findings import difference_text, margin_text
 from trainers.evidence.groups import QUESTIONS
+from trainers.evidence.names import upper_first
 from trainers.evidence.questions import Answer
 from trainers.evidence.tables import evidence_columns
 from trainers.figures.look import (
@@ -29,11 +30,6 @@ from trainers.figures.look import (
 )
 from trainers.sweeps.formats import counted
 
-TASKS = {
-    "image_classification": "Image classification",
-    "language_modeling": "Language modelling",
-    "machine_translation": "Machine translation",
-}
 # Colour, marker and label: nothing depends on colour alone.
 LOOKS = {
     Verdict.EQUIVALENT: (PLAIN, "o", "90 % interval inside the margin"),
@@ -140,7 +136,7 @@ def _heading(axes: Axes, answer: Answer, height: float, layout: Layout) -> None:
 def _heading_text(answer: Answer, layout: Layout) -> str:
     first = _drawn(answer)[0]
     what = "RAdam's first steps, " if answer.question == QUESTIONS[1] else ""
-    name = f"{TASKS.get(answer.task, answer.task)}, {what}{answer.data or answer.source}"
+    name = upper_first(f"{what}{answer.title}")
     whose = "the paper's table: " if answer.published else ""
     sizes = f"{counted(first.cells, 'cell')}, {counted(first.seeds, 'seed')}"
     margin = margin_text(answer.comparison, answer.terms)

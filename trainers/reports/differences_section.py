@@ -3,9 +3,10 @@
 from collections.abc import Sequence
 
 from trainers.evidence.findings import CRITERION, margin_text, verdict_text
+from trainers.evidence.names import upper_first
 from trainers.evidence.questions import Answer, answers, published_answers
 from trainers.evidence.tables import evidence_columns
-from trainers.figures.differences import TASKS, differences_svg, narrow_differences_svg, shown_answers
+from trainers.figures.differences import differences_svg, narrow_differences_svg, shown_answers
 from trainers.figures.look import style_of
 from trainers.reports.blocks import Picture, Section, TableBlock, Text
 from trainers.reports.reading import Sweep
@@ -46,7 +47,7 @@ def _row(answer: Answer) -> list[str]:
 
 def _what(answer: Answer) -> str:
     source = "the paper's table" if answer.published else answer.source
-    return f"{TASKS.get(answer.task, answer.task)}, {answer.data or answer.source} ({source})"
+    return f"{upper_first(answer.title)} ({source})"
 
 
 def _in_words(found: Sequence[Answer]) -> str:
