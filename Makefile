@@ -97,7 +97,7 @@ figures: .venv/done
 	$(VENV) -m trainers.simulate --output_dir=build/figures/simulation
 	$(VENV) -m trainers.evidence $(if $(wildcard docs/results/*/config.json),docs/results) --output_dir=build/figures/evidence \
 		--page=docs/results.md --page=docs/analyses.md --page=README.md
-	$(VENV) -m trainers.study docs/results docs/study --output_dir=build/figures/study
+	$(VENV) -m trainers.study docs/results docs/study --output_dir=build/figures/study --page=docs/dynamic_warmup.md
 	cp build/figures/*/*.svg build/figures/*/*.png build/figures/*/*.pdf docs/figures
 
 docs: .venv/done

@@ -14,7 +14,8 @@ from trainers.analysis.findings import findings
 from trainers.analysis.series import read_series
 from trainers.engine.flags import ConfigError, make_config
 from trainers.evidence.config import EvidenceConfig
-from trainers.evidence.pages import begin, new_page
+from trainers.evidence.pages import new_page
+from trainers.evidence.parts import begin, with_parts
 from trainers.evidence.program import judge_sweeps
 from trainers.evidence.questions import answers, published_answers
 from trainers.evidence.reading import read_analyses, read_sweeps
@@ -25,6 +26,9 @@ from trainers.reports.reading import read_runs
 from trainers.reproduction.config import KeepConfig
 from trainers.reproduction.keeping import LARGEST, keep, kept_summary, without_places
 from trainers.study.checks import CHECKS
+from trainers.study.conditions import DYNAMIC
+from trainers.study.failures import Trained, has_losses
+from trainers.study.program import study_tables
 from trainers.sweeps.results import Result, read_result, read_results, results_csv
 from trainers.sweeps.summary import summary_csv, summary_markdown
 
@@ -250,6 +254,10 @@ def test_tables_and_verdicts_of_the_documentation_are_those_of_the_runs_that_are
     assert not problems
     for page in PAGES:
         assert new_page(page, sweeps, analyses, found, tuned_texts(sweeps)) == page.read_text(), page.name
+    studied = [Trained(sweep) for sweep in read_sweeps(FOLDERS[1:])[0] if has_losses(sweep)]
+    tables = study_tables(trained for trained in studied if DYNAMIC in trained.runs)
+    page = ROOT / "docs/dynamic_warmup.md"
+    assert with_parts(page, tables) == page.read_text()
 
 
 def test_every_difference_of_tuned_and_untuned_warmups_on_the_page_is_one_of_the_verdicts():

@@ -149,6 +149,19 @@ def test_the_figure_has_the_numbers_of_every_square(tmp_path):
     assert {row["runs"] for row in rows} == {"5"}
 
 
+def test_the_table_of_a_page_is_that_of_its_sweep(tmp_path):
+    folder, page = make_study(tmp_path / "a", no_warmup_fails), tmp_path / "page.md"
+    page.write_text("<!-- study a -->old<!-- end of study a -->\nMore.\n")
+    assert summed_up(folder, page=(str(page),)).endswith(f"written: {page}")
+    text = page.read_text()
+    assert text.startswith("<!-- study a -->\n\n| method | best cell | default cell | largest rate without failures |")
+    assert "| no warmup | 3.00 ± 0.00 at " in text
+    assert "| GI-Adam | " in text
+    assert text.endswith("<!-- end of study a -->\nMore.\n")
+    with pytest.raises(ConfigError, match="--page must have one of <!-- study b -->"):
+        summed_up(make_study(tmp_path / "b", no_warmup_fails), page=(str(page),))
+
+
 def test_runs_without_a_study_are_refused(tmp_path):
     folder = write_sweep(tmp_path / "plain", lambda **point: 0.1)
     with pytest.raises(

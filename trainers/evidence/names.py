@@ -54,8 +54,8 @@ def upper_first(text: str) -> str:
 
 def method_title(method: str) -> str:
     """
-    >>> method_title("untuned_linear"), method_title("radam")
-    ('untuned linear', 'RAdam')
+    >>> method_title("untuned_linear"), method_title("gi_adam")
+    ('untuned linear', 'GI-Adam')
     """
     label = style_of(method).label
-    return label if label.startswith("RAdam") else label[0].lower() + label[1:]
+    return label if "Adam" in label else label[0].lower() + label[1:]

@@ -1,12 +1,11 @@
 """Writes tables and verdicts into pages of documentation, so that they always match the runs."""
 
 import pathlib
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 
-from trainers.engine.files import UnreadableError, read_text
-from trainers.engine.flags import ConfigError, require
 from trainers.evidence.analyses import analysis_table
 from trainers.evidence.means import chosen_cells, overall_means
+from trainers.evidence.parts import with_parts
 from trainers.evidence.questions import Answer
 from trainers.evidence.tables import answer_text, evidence_table
 from trainers.reports.reading import Measured, Sweep
@@ -29,15 +28,7 @@ def new_page(
         "cells": chosen_cells(sweeps),
         "analyses": markdown_table(analysis_table(analyses)),
     }
-    return _with_parts(_read(page), parts, page)
-
-
-def begin(part: str) -> str:
-    return f"<!-- {part} -->"
-
-
-def end(part: str) -> str:
-    return f"<!-- end of {part} -->"
+    return with_parts(page, parts)
 
 
 def verdicts_markdown(answers: Sequence[Answer], tuned: Sequence[str] = ()) -> str:
@@ -46,21 +37,3 @@ def verdicts_markdown(answers: Sequence[Answer], tuned: Sequence[str] = ()) -> s
     shown = [index for index, heading in enumerate(lines[0]) if heading not in LEFT_OUT]
     table = markdown_table([[line[index] for index in shown] for line in lines])
     return f"{table}\n\n" + "\n".join(f"- {text}" for text in [*map(answer_text, answers), *tuned])
-
-
-def _with_parts(text: str, parts: Mapping[str, str], page: pathlib.Path) -> str:
-    present = [part for part in parts if begin(part) in text]
-    require(present, f"--page must have one of {', '.join(map(begin, parts))}", str(page))
-    for part in present:
-        before, _, rest = text.partition(begin(part))
-        _, found, after = rest.partition(end(part))
-        require(found, f"--page must have {end(part)} after {begin(part)}", str(page))
-        text = f"{before}{begin(part)}\n\n{parts[part]}\n\n{end(part)}{after}"
-    return text
-
-
-def _read(page: pathlib.Path) -> str:
-    try:
-        return read_text(page)
-    except UnreadableError as error:
-        raise ConfigError(f"--page must be a Markdown file. Received: {str(page)!r} ({error})") from error

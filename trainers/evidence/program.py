@@ -4,11 +4,11 @@ import os
 import pathlib
 from collections.abc import Sequence
 
-from trainers.engine.files import atomic_file
 from trainers.engine.flags import ConfigError
 from trainers.evidence.analyses import analysis_table, caption
 from trainers.evidence.config import EvidenceConfig
 from trainers.evidence.pages import new_page
+from trainers.evidence.parts import write_pages
 from trainers.evidence.questions import Answer, answers, published_answers
 from trainers.evidence.reading import read_analyses, read_sweeps
 from trainers.evidence.tables import answer_text, evidence_table
@@ -30,10 +30,7 @@ def judge_sweeps(config: EvidenceConfig) -> str:
     parts += [f"left out: {problem}" for problem in problems]
     if config.output_dir:
         parts.append(_write(pathlib.Path(config.output_dir), found, analyses))
-    for page, text in pages.items():
-        with atomic_file(page) as file:
-            file.write(text.encode())
-    parts += [f"written: {page}" for page in pages]
+    parts += write_pages(pages)
     return "\n\n".join(parts)
 
 

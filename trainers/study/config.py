@@ -17,6 +17,11 @@ class StudyConfig(Flags):
         positional=True,
     )
     output_dir: str = option("", "Folder for the figures and their numbers. Without it nothing is written.")
+    page: tuple[str, ...] = option(
+        (),
+        "Markdown file whose tables, from <!-- study NAME --> to <!-- end of study NAME -->, are replaced; repeatable.",
+        repeated=True,
+    )
 
     def validate(self) -> None:
         super().validate()

@@ -1,8 +1,11 @@
 """The program: reads the sweeps of a study, reports what every method reached, and draws the failures."""
 
 import pathlib
+from collections.abc import Iterable
 
 from trainers.engine.flags import require
+from trainers.evidence.names import method_title
+from trainers.evidence.parts import with_parts, write_pages
 from trainers.evidence.reading import read_sweeps
 from trainers.study.checks import Score, score
 from trainers.study.conditions import DYNAMIC, conditions
@@ -10,11 +13,11 @@ from trainers.study.config import StudyConfig
 from trainers.study.failures import Trained, has_losses
 from trainers.study.measures import default_place, method_table
 from trainers.study.periods import RULE, TUNED, can_judge, period_table
-from trainers.sweeps.formats import aligned, value_text
+from trainers.sweeps.formats import aligned, markdown_table, value_text
 
 
 def sum_up(config: StudyConfig) -> str:
-    """A table and the conditions for every sweep; writes the figures if there is a folder for them."""
+    """A table and the conditions for every sweep; writes the figures if there is a folder for them, and pages."""
     sweeps, problems = read_sweeps(config.runs)
     found = [Trained(sweep) for sweep in sweeps if has_losses(sweep)]
     compared = [trained for trained in found if DYNAMIC in trained.runs]
@@ -28,10 +31,22 @@ def sum_up(config: StudyConfig) -> str:
     parts = [*(_methods_text(trained) for trained in compared), *(_periods_text(trained) for trained in judged)]
     parts += [_checks_text(trained, found_score) for trained, found_score in checked]
     parts += [f"left out: {problem}" for problem in problems]
+    pages = {page: with_parts(page, study_tables(compared)) for page in map(pathlib.Path, config.page)}
     if config.output_dir:
         shown = [trained for trained in found if DYNAMIC in trained.runs or can_judge(trained)]
         parts.append(_write(pathlib.Path(config.output_dir), shown))
+    parts += write_pages(pages)
     return "\n\n".join(parts)
+
+
+def study_tables(compared: Iterable[Trained]) -> dict[str, str]:
+    """What every method reached, as a part of a page for each sweep."""
+    return {f"study {trained.sweep.folder.name}": _page_table(trained) for trained in compared}
+
+
+def _page_table(trained: Trained) -> str:
+    headings, *rows = method_table(trained)
+    return markdown_table([headings, *([method_title(method), *others] for method, *others in rows)])
 
 
 def _methods_text(trained: Trained) -> str:
