@@ -103,6 +103,7 @@ def test_everything_that_a_page_installs_exists(name):
         check_requirement(requirement)
 
 
+@pytest.mark.slow
 @once
 def test_the_pictures_are_those_that_make_figures_draws(tmp_path):
     from tfwarmup.analysis.simulation import simulate_updates
