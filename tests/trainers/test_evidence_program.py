@@ -245,6 +245,16 @@ def test_the_tables_of_a_page_are_those_of_its_sweeps_and_analyses(tmp_path):
         assert (tmp_path / "out" / f"{name}.svg").exists()
 
 
+def test_sweeps_on_the_same_data_are_told_apart_in_the_figure(tmp_path):
+    for name in ("first", "second"):
+        reports.write_sweep(tmp_path / "runs" / name, objective({}), GRID)
+    judged(tmp_path / "runs", output_dir=str(tmp_path / "out"))
+    svg = (tmp_path / "out/differences.svg").read_text()
+    for name in ("first", "second"):
+        assert svg.count(f"200-100-50 network, 4,000 digits, {name} (2 cells, 5 seeds,") == 1
+    assert "Image classification, ImageNet (the paper's table:" in svg
+
+
 def test_no_page_is_written_unless_all_can_be(tmp_path):
     sweep = reports.write_sweep(tmp_path / "digits", objective({}), GRID)
     good, bad = tmp_path / "good.md", tmp_path / "bad.md"

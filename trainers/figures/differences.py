@@ -1,5 +1,6 @@
 """The main figure: differences between methods with their intervals, beside the margin."""
 
+import collections
 import dataclasses
 import pathlib
 from collections.abc import Sequence
@@ -94,9 +95,9 @@ def differences_figure(answers: Sequence[Answer], layout: Layout = SCREEN) -> Fi
     axes.axvspan(-1, 1, color=PLAIN, alpha=0.1, linewidth=0)
     axes.axvline(0, color="#555555", linewidth=1)
     height, ticks = 0.0, []
-    for answer in shown:
+    for answer, title in zip(shown, _distinct_titles(shown), strict=True):
         height += layout.head
-        _heading(axes, answer, height, layout)
+        _heading(axes, _heading_text(answer, title, layout), height, layout)
         for difference in _drawn(answer):
             height += layout.row
             _row(axes, answer, difference, height, reach, layout)
@@ -125,18 +126,28 @@ def _drawn(answer: Answer) -> list[Difference]:
     return [difference for difference in answer.comparison.differences if difference.seeds > 1]
 
 
-def _heading(axes: Axes, answer: Answer, height: float, layout: Layout) -> None:
+def _distinct_titles(shown: Sequence[Answer]) -> list[str]:
+    """The title of each answer, with the name of its sweep where others have the same."""
+    counts = collections.Counter((answer.question, answer.title) for answer in shown)
+    several = [counts[answer.question, answer.title] > 1 for answer in shown]
+    return [
+        f"{answer.title}, {answer.source}" if more else answer.title
+        for answer, more in zip(shown, several, strict=True)
+    ]
+
+
+def _heading(axes: Axes, words: str, height: float, layout: Layout) -> None:
     """Writes the task, the data and the verdict, from the left edge of the figure."""
     place = (0.012, height - (0 if layout.wide else 0.2 * layout.head))
-    text = axes.annotate(_heading_text(answer, layout), place, xycoords=("figure fraction", "data"), va="center")
+    text = axes.annotate(words, place, xycoords=("figure fraction", "data"), va="center")
     text.set(fontsize=layout.letters, in_layout=False)  # otherwise the axes would shrink to make room for it
     text.set_bbox({"facecolor": "white", "edgecolor": "none", "pad": 1.0})
 
 
-def _heading_text(answer: Answer, layout: Layout) -> str:
+def _heading_text(answer: Answer, title: str, layout: Layout) -> str:
     first = _drawn(answer)[0]
     what = "RAdam's first steps, " if answer.question == QUESTIONS[1] else ""
-    name = upper_first(f"{what}{answer.title}")
+    name = upper_first(f"{what}{title}")
     whose = "the paper's table: " if answer.published else ""
     sizes = f"{counted(first.cells, 'cell')}, {counted(first.seeds, 'seed')}"
     margin = margin_text(answer.comparison, answer.terms)
