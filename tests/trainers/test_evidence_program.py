@@ -255,6 +255,21 @@ def test_sweeps_on_the_same_data_are_told_apart_in_the_figure(tmp_path):
     assert "Image classification, ImageNet (the paper's table:" in svg
 
 
+def test_a_page_that_cannot_be_written_is_told_and_stays_as_it_was(tmp_path):
+    page = tmp_path / ("p" * 252 + ".md")  # there is no room for the longer name of a temporary file
+    page.write_text("<!-- verdicts --><!-- end of verdicts -->")
+    with pytest.raises(ConfigError, match=r"--page must be a file that can be written to. .* \(File name too long\)"):
+        judged(page=(str(page),))
+    assert page.read_text() == "<!-- verdicts --><!-- end of verdicts -->"
+
+
+def test_an_analysis_without_its_measurements_is_left_out_and_named(tmp_path):
+    reports.write_sweep(tmp_path / "runs/digits", objective({}), GRID)
+    damaged = reports.write_run(tmp_path / "runs/gradients", "gradient_analysis")
+    (damaged / "gradient_analysis.csv").write_text("t,moment_correlation\n1,0.9\n")
+    assert f"left out: {damaged} (gradient_cv_median is missing)" in judged(tmp_path / "runs")
+
+
 def test_no_page_is_written_unless_all_can_be(tmp_path):
     sweep = reports.write_sweep(tmp_path / "digits", objective({}), GRID)
     good, bad = tmp_path / "good.md", tmp_path / "bad.md"

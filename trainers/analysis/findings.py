@@ -26,13 +26,22 @@ def _noise(series: Series) -> str:
 
 
 def _moments(series: Series) -> str:
-    first, early = series["moment_correlation"][0], np.asarray(series["t"]) <= EARLY
-    mean = float(np.nanmean(np.asarray(series["moment_correlation"])[early]))
+    first, mean = series["moment_correlation"][0], early_correlation(series)
     later = ", ".join(f"{value:.2f} at {t:.0f}" for t, value in correlations(series).items())
     return (
         f"moments: the correlation of |m| and sqrt(v) is {first:.2f} at first and {mean:.2f} on average up to "
         f"iteration {EARLY}, then {later} (paper: extremely correlated)"
     )
+
+
+def early_correlation(series: Series) -> float:
+    """The mean correlation of |m| and sqrt(v) at the start.
+
+    >>> early_correlation({"t": [1, 20, 21], "moment_correlation": [1.0, 0.5, 0.0]})
+    0.75
+    """
+    early = np.asarray(series["t"]) <= EARLY
+    return float(np.nanmean(np.asarray(series["moment_correlation"])[early]))
 
 
 def correlations(series: Series, moments: Sequence[float] = (EARLY, LATER)) -> dict[float, float]:

@@ -2,13 +2,12 @@
 
 from collections.abc import Sequence
 
-import numpy as np
-
-from trainers.analysis.findings import EARLY, LATER, Series, correlations, first_lasting, settling
+from trainers.analysis.findings import EARLY, LATER, Series, correlations, early_correlation, first_lasting, settling
 from trainers.evidence.names import data_title
 from trainers.reports.reading import Measured
 from trainers.sweeps.formats import NOTHING
 
+NEEDED = ("gradient_cv_median", "moment_correlation", "update_median")
 QUANTITIES = (
     ("measured iterations", ""),
     ("median coefficient of variation of the gradients at iteration 1", "below 1"),
@@ -38,14 +37,13 @@ def caption(analysis: Measured) -> str:
 def _numbers(series: Series) -> list[str]:
     t, variation = series["t"], series["gradient_cv_median"]
     lasting = first_lasting(t, [value > 1 for value in variation])
-    early = np.asarray(series["moment_correlation"])[np.asarray(t) <= EARLY]
     at = correlations(series, moments=(LATER,))
     settled, level = settling(t, series["update_median"])
     return [
         f"{len(t):,} of {t[-1]:,.0f}",
         f"{variation[0]:.2f}",
         NOTHING if lasting is None else f"{lasting:.0f}",
-        f"{np.nanmean(early):.2f}",
+        f"{early_correlation(series):.2f}",
         f"{next(iter(at.values())):.2f}" if t[-1] >= LATER else NOTHING,
         f"{at[t[-1]]:.2f}",
         f"{settled:.0f}",

@@ -13,7 +13,7 @@ from trainers.evidence.groups import FIRST_STEPS, QUESTIONS, method_groups
 from trainers.evidence.names import method_title, sweep_title
 from trainers.evidence.questions import Answer
 from trainers.reports.reading import Sweep
-from trainers.sweeps.cells import METHODS
+from trainers.sweeps.cells import FIELDS, METHODS
 from trainers.sweeps.formats import NOTHING, decimals, fixed, markdown_table, value_text
 from trainers.sweeps.summary import cell_lines
 from trainers.sweeps.table import Row, Table
@@ -22,7 +22,7 @@ from trainers.sweeps.table import Row, Table
 COLUMNS = {QUESTIONS[0]: (*METHODS, "none"), QUESTIONS[1]: FIRST_STEPS}
 HEADINGS = ("sweep", "model and data", "cells", "seeds", "metric")
 SUMMARY = "summary.md"
-RATE, BETA_2 = "learning_rate", "beta_2"
+RATE, BETA_2, *_ = FIELDS
 DEFAULTS = {RATE: 1e-3, BETA_2: 0.999}  # of Adam
 
 
@@ -37,17 +37,8 @@ def overall_means(sweeps: Iterable[Sweep], answers: Iterable[Answer], page: path
             for sweep, name in asked
             if (question, name) in verdicts
         ]
-        headings = [
-            "sweep",
-            "model and data",
-            "cells",
-            "seeds",
-            "metric",
-            *map(method_title, COLUMNS[question]),
-            "verdict",
-        ]
         if rows:
-            tables.append(markdown_table([headings, *rows]))
+            tables.append(markdown_table([[*HEADINGS, *map(method_title, methods), "verdict"], *rows]))
     return "\n\n".join(tables)
 
 

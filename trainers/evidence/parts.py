@@ -34,6 +34,10 @@ def with_parts(page: pathlib.Path, parts: Mapping[str, str]) -> str:
 def write_pages(pages: Mapping[pathlib.Path, str]) -> list[str]:
     """Writes texts to their pages, and returns a line for each."""
     for page, text in pages.items():
-        with atomic_file(page) as file:
-            file.write(text.encode())
+        try:
+            with atomic_file(page) as file:
+                file.write(text.encode())
+        except OSError as error:
+            rule = "--page must be a file that can be written to"
+            raise ConfigError(f"{rule}. Received: {str(page)!r} ({error.strerror or error})") from error
     return [f"written: {page}" for page in pages]

@@ -6,6 +6,7 @@ from collections.abc import Iterable
 from trainers.analysis.series import read_series
 from trainers.engine.files import UnreadableError, read_text
 from trainers.engine.flags import ConfigError, require
+from trainers.evidence.analyses import NEEDED
 from trainers.evidence.objectives import OBJECTIVES, objective_named
 from trainers.reports.folders import CONFIG, SWEEP_OF, Folder, find_folders
 from trainers.reports.reading import ANALYSIS, DAMAGE, Measured, Sweep, described, read_sweep
@@ -30,10 +31,16 @@ def read_analyses(roots: Iterable[str], problems: list[str]) -> list[Measured]:
     for folder in find_folders(places) if places else ():
         if folder.task == ANALYSIS:
             try:
-                found.append(Measured(folder, read_series(folder.path, problems)))
+                series = read_series(folder.path, problems)
             except DAMAGE as error:
                 problems.append(f"{folder.path} ({described(error)})")
-    return [each for each in found if each.series]
+                continue
+            missing = [name for name in NEEDED if name not in series]
+            if not missing:
+                found.append(Measured(folder, series))
+            elif series:
+                problems.append(f"{folder.path} ({missing[0]} is missing)")
+    return found
 
 
 def _from_folder(path: pathlib.Path, problems: list[str]) -> Iterable[Sweep]:

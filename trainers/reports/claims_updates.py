@@ -4,7 +4,7 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from trainers.analysis.findings import EARLY, NEAR, Series, correlations, first_lasting, settling
+from trainers.analysis.findings import EARLY, NEAR, Series, correlations, early_correlation, first_lasting, settling
 from trainers.reports.claims import Claim, Kind, Verdict, judged, not_measured, of_kind
 from trainers.reports.reading import Measured
 
@@ -95,8 +95,7 @@ def _noise(series: Series, where: str) -> list[Claim]:
 
 
 def _moments(series: Series, where: str) -> Claim:
-    early = np.asarray(series["t"]) <= EARLY
-    mean = float(np.nanmean(np.asarray(series["moment_correlation"])[early]))
+    mean = early_correlation(series)
     later = ", ".join(f"{value:.2f} at {t:.0f}" for t, value in correlations(series).items() if t > EARLY)
     measured = f"mean correlation of {mean:.3f} up to iteration {EARLY}{f', then {later}' if later else ''}{where}"
     return judged(MOMENTS, "“extremely correlated”", measured, f"at least {CORRELATED}", mean >= CORRELATED)
