@@ -6,6 +6,7 @@ import itertools
 import json
 import math
 import re
+import shutil
 
 import pytest
 
@@ -26,6 +27,7 @@ from trainers.sweeps.cells import Cell
 from trainers.sweeps.results import Result, read_result
 
 METHODS = ["none", "untuned_linear", "root", "dynamic", "gi_adam"]
+PARTS = ["conditions", "failures"]
 GRID = {"learning_rate": [1e-3, 1e-2, 1e-1], "beta_2": [0.9, 0.999], "warmup": METHODS, "seed": [1, 2, 3, 4, 5]}
 
 
@@ -160,6 +162,43 @@ def test_the_table_of_a_page_is_that_of_its_sweep(tmp_path):
     assert text.endswith("<!-- end of study a -->\nMore.\n")
     with pytest.raises(ConfigError, match="--page must have one of <!-- study b -->"):
         summed_up(make_study(tmp_path / "b", no_warmup_fails), page=(str(page),))
+
+
+def clipped(folder):
+    document = json.loads((folder / "config.json").read_text())
+    document["config"]["global_clipnorm"] = 1.0
+    (folder / "config.json").write_text(json.dumps(document))
+    return folder
+
+
+def test_all_sweeps_of_a_study_stand_side_by_side_but_those_that_a_method_was_designed_on(tmp_path):
+    def dynamic_fails(method, rate, beta_2, seed):
+        return 2.3 if (method, rate, beta_2, seed) == ("dynamic", 0.1, 0.9, 2) else 0.3
+
+    page = tmp_path / "page.md"
+    page.write_text("".join(f"<!-- {name} of the study --><!-- end of {name} of the study -->" for name in PARTS))
+    make_study(tmp_path / "runs/development_a", no_warmup_fails)
+    clipped(make_study(tmp_path / "runs/a_clipped", dynamic_fails))
+    make_study(tmp_path / "runs/b", no_warmup_fails)
+    said = summed_up(tmp_path / "runs", page=(str(page),))
+    text = page.read_text()
+    [row, clipped_row] = re.findall(r"^\| 4,000 digits.* \d of \d .*", text, re.MULTILINE)
+    assert re.match(r"\| 4,000 digits \| 6 of 6 \| 0 \| [+-]0\.0\d points \(.* to .*\) \| ±0.2 points \| met \|", row)
+    assert re.match(r"\| 4,000 digits, clipped \| 6 of 6 \| 1 \| .* \| \*\*not met\*\* \|", clipped_row)
+    assert "| failed runs | 4,000 digits | 4,000 digits, clipped |" in text
+    assert "| no warmup | 6 of 30 | 0 of 30 |" in text
+    assert "| dynamic | 0 of 30 | 1 of 30 |" in text
+    assert re.search(r"^dynamic +0 of 30 +1 of 30$", said, re.MULTILINE)
+
+
+def test_a_sweep_of_one_seed_is_not_judged(tmp_path):
+    folder, page = make_study(tmp_path / "a", no_warmup_fails), tmp_path / "page.md"
+    for trial in (folder / "trials").iterdir():
+        if read_result(trial).values["seed"] > 1:
+            shutil.rmtree(trial)
+    page.write_text("<!-- conditions of the study --><!-- end of conditions of the study -->")
+    summed_up(folder, page=(str(page),))
+    assert "| 4,000 digits | 6 of 6 | 0 | – | – | not judged |" in page.read_text()
 
 
 def test_runs_without_a_study_are_refused(tmp_path):

@@ -13,37 +13,91 @@ from trainers.sweeps.formats import counted, signed, value_text
 LINEAR, DYNAMIC, ROOT, GI_ADAM = "untuned_linear", "dynamic", "root", "gi_adam"
 
 
+@dataclasses.dataclass(frozen=True)
+class NotWorse:
+    """Whether the dynamic warmup is shown not to be worse than untuned linear warmup by more than a margin.
+
+    Args:
+        trained: The runs, with the objective that is compared.
+        found: The difference over the cells in which untuned linear warmup trains with all seeds.
+        margin: The largest difference that does not matter; None if none is known.
+        size: The same in the unit of the objective.
+    """
+
+    trained: Trained
+    found: Difference
+    margin: Margin | None
+    size: float
+
+    @property
+    def can_judge(self) -> bool:
+        return self.margin is not None and self.found.seeds > 1
+
+    @property
+    def met(self) -> bool:
+        if not self.can_judge:
+            return False
+        low, high = self.found.interval(LEVELS[0])
+        worst = high if self.trained.sweep.objective.direction == "min" else -low
+        return worst < self.size
+
+    def text(self) -> str:
+        if not self.can_judge or self.margin is None:
+            return f"{DYNAMIC} - {LINEAR}: nothing to judge."
+        difference_text = _difference_text(self.trained, self.found, LEVELS[0])
+        return f"{difference_text} there, margin {self.margin.text}: {_met(self.met)}."
+
+
+@dataclasses.dataclass(frozen=True)
+class DynamicJudgement:
+    """The two conditions of the dynamic warmup in one sweep.
+
+    Args:
+        safe: The cells in which untuned linear warmup trains with all seeds.
+        failing: Those of them in which the dynamic warmup fails with at least one seed.
+        not_worse: The comparisons over the safe cells, one for each objective.
+    """
+
+    safe: Sequence[Place]
+    failing: Sequence[Place]
+    not_worse: Sequence[NotWorse]
+
+    @property
+    def met(self) -> bool:
+        return not self.failing and all(each.met for each in self.not_worse)
+
+    def texts(self) -> Iterable[str]:
+        where = f"where {LINEAR} trains with all seeds ({counted(len(self.safe), 'cell')})"
+        if self.failing:
+            yield f"{DYNAMIC} fails {where} at {_listed(self.failing)}: {_met(False)}."
+        else:
+            yield f"{DYNAMIC} fails in no cell {where}: {_met(True)}."
+        yield from (each.text() for each in self.not_worse)
+
+
 def conditions(trained: Trained) -> list[str]:
     """A sentence for every condition that can be judged with the methods of a sweep."""
-    return [*_dynamic(trained), *_gradient_init(trained)]
+    judgement = judge_dynamic(trained)
+    return [*(judgement.texts() if judgement else ()), *_gradient_init(trained)]
 
 
-def _dynamic(trained: Trained) -> Iterable[str]:
+def judge_dynamic(trained: Trained) -> DynamicJudgement | None:
     """The dynamic warmup must not fail where untuned linear warmup trains, nor be worse by the margin there."""
     if not {LINEAR, DYNAMIC} <= {*trained.runs}:
-        return
+        return None
     safe = [place for place in trained.places if trained.failed(LINEAR, place) == 0]
     failing = [place for place in safe if trained.failed(DYNAMIC, place)]
-    where = f"where {LINEAR} trains with all seeds ({counted(len(safe), 'cell')})"
-    if failing:
-        yield f"{DYNAMIC} fails {where} at {_listed(failing)}: condition not met."
-    else:
-        yield f"{DYNAMIC} fails in no cell {where}: condition met."
-    for judged, margin in _criteria(trained):
-        yield _not_worse(judged, margin, safe)
+    return DynamicJudgement(safe, failing, [_not_worse(judged, margin, safe) for judged, margin in _criteria(trained)])
 
 
-def _not_worse(trained: Trained, margin: Margin | None, places: Sequence[Place]) -> str:
-    """Whether the dynamic warmup is shown not to be worse than untuned linear warmup by the margin."""
-    found = difference(trained, LINEAR, DYNAMIC, places)
-    if margin is None or found.seeds < 2:
-        return f"{DYNAMIC} - {LINEAR}: nothing to judge."
+def _not_worse(trained: Trained, margin: Margin | None, places: Sequence[Place]) -> NotWorse:
     means = [value for place in places for value in _values(trained, place)]
-    size = margin.absolute(sum(means) / len(means))
-    low, high = found.interval(LEVELS[0])
-    worst = high if trained.sweep.objective.direction == "min" else -low
-    met = "condition met" if worst < size else "condition not met"
-    return f"{_difference_text(trained, found, LEVELS[0])} there, margin {margin.text}: {met}."
+    size = margin.absolute(sum(means) / len(means)) if margin and means else 0.0
+    return NotWorse(trained, difference(trained, LINEAR, DYNAMIC, places), margin, size)
+
+
+def _met(is_met: bool) -> str:
+    return "condition met" if is_met else "condition not met"
 
 
 def _criteria(trained: Trained) -> Iterable[tuple[Trained, Margin | None]]:

@@ -1,7 +1,7 @@
 """The program: reads the sweeps of a study, reports what every method reached, and draws the failures."""
 
 import pathlib
-from collections.abc import Iterable
+from collections.abc import Sequence
 
 from trainers.engine.flags import require
 from trainers.evidence.names import method_title
@@ -12,8 +12,12 @@ from trainers.study.conditions import DYNAMIC, conditions
 from trainers.study.config import StudyConfig
 from trainers.study.failures import Trained, has_losses
 from trainers.study.measures import default_place, method_table
+from trainers.study.overview import condition_table, failure_table, judging
 from trainers.study.periods import RULE, TUNED, can_judge, period_table
 from trainers.sweeps.formats import aligned, markdown_table, value_text
+
+# Parts of a page that concern the whole study.
+CONDITIONS, FAILURES = "conditions of the study", "failures of the study"
 
 
 def sum_up(config: StudyConfig) -> str:
@@ -30,6 +34,8 @@ def sum_up(config: StudyConfig) -> str:
     require(compared or judged or checked, rule, " ".join(config.runs))
     parts = [*(_methods_text(trained) for trained in compared), *(_periods_text(trained) for trained in judged)]
     parts += [_checks_text(trained, found_score) for trained, found_score in checked]
+    if len(studied := judging(compared)) > 1:
+        parts += [aligned(condition_table(studied)), aligned(failure_table(studied))]
     parts += [f"left out: {problem}" for problem in problems]
     pages = {page: with_parts(page, study_tables(compared)) for page in map(pathlib.Path, config.page)}
     if config.output_dir:
@@ -39,9 +45,13 @@ def sum_up(config: StudyConfig) -> str:
     return "\n\n".join(parts)
 
 
-def study_tables(compared: Iterable[Trained]) -> dict[str, str]:
-    """What every method reached, as a part of a page for each sweep."""
-    return {f"study {trained.sweep.folder.name}": _page_table(trained) for trained in compared}
+def study_tables(compared: Sequence[Trained]) -> dict[str, str]:
+    """The parts of a page: what every method reached in each sweep, and all sweeps of the study side by side."""
+    studied = judging(compared)
+    together = {CONDITIONS: condition_table(studied), FAILURES: failure_table(studied)} if studied else {}
+    return {f"study {trained.sweep.folder.name}": _page_table(trained) for trained in compared} | {
+        part: markdown_table(table) for part, table in together.items()
+    }
 
 
 def _page_table(trained: Trained) -> str:

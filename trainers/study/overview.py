@@ -1,0 +1,76 @@
+"""All sweeps of a study side by side: whether the dynamic warmup meets its conditions, and how often methods fail."""
+
+from collections.abc import Iterable, Sequence
+
+from trainers.evidence.differences import LEVELS
+from trainers.evidence.names import data_title, method_title
+from trainers.study.conditions import DynamicJudgement, NotWorse, judge_dynamic
+from trainers.study.failures import Trained
+from trainers.sweeps.formats import NOTHING, signed
+
+# Names of sweeps that the dynamic warmup was designed on, and that therefore do not judge it, begin with this.
+DEVELOPMENT = "development"
+CONDITION_HEADINGS = (
+    "data",
+    "cells where untuned linear trains",
+    "dynamic fails there in",
+    "dynamic - untuned linear there (90 % interval)",
+    "margin",
+    "conditions",
+)
+
+
+def judging(compared: Iterable[Trained]) -> list[Trained]:
+    """The sweeps that the dynamic warmup was not designed on; those with clipping come last."""
+    kept = [trained for trained in compared if not trained.sweep.folder.name.startswith(DEVELOPMENT)]
+    return sorted(kept, key=_is_clipped)
+
+
+def condition_table(studied: Iterable[Trained]) -> list[list[str]]:
+    """Headings, then a row for each sweep with a dynamic and an untuned linear warmup."""
+    judged = ((trained, judge_dynamic(trained)) for trained in studied)
+    return [list(CONDITION_HEADINGS), *(_condition_row(trained, found) for trained, found in judged if found)]
+
+
+def failure_table(studied: Sequence[Trained]) -> list[list[str]]:
+    """Headings, then for each method the share of failed runs in each sweep."""
+    methods = sorted(dict.fromkeys(method for trained in studied for method in trained.methods), key=_period)
+    headings = ["failed runs", *map(_title, studied)]
+    return [headings, *([method_title(method), *(_failed(each, method) for each in studied)] for method in methods)]
+
+
+def _condition_row(trained: Trained, found: DynamicJudgement) -> list[str]:
+    judged = [each for each in found.not_worse if each.can_judge]
+    return [
+        _title(trained),
+        f"{len(found.safe)} of {len(trained.places)}",
+        str(len(found.failing)),
+        "; ".join(map(_in_short, judged)) or NOTHING,
+        "; ".join(each.margin.text for each in judged if each.margin) or NOTHING,
+        "not judged" if len(judged) < len(found.not_worse) else "met" if found.met else "**not met**",
+    ]
+
+
+def _in_short(judged: NotWorse) -> str:
+    low, high = judged.found.interval(LEVELS[0])
+    unit = judged.trained.sweep.objective.unit
+    return f"{signed(judged.found.mean, 2)} {unit} ({signed(low, 2)} to {signed(high, 2)})"
+
+
+def _failed(trained: Trained, method: str) -> str:
+    runs = [run for seeds in trained.runs[method].values() for run in seeds.values()] if method in trained.runs else []
+    return f"{sum(map(trained.fails, runs))} of {len(runs)}" if runs else NOTHING
+
+
+def _period(method: str) -> float:
+    """The period of a tuned warmup, "linear 20", so that these come last and in order; 0 for any other method."""
+    _, _, period = method.partition(" ")
+    return float(period or 0)
+
+
+def _title(trained: Trained) -> str:
+    return data_title(trained.sweep.folder.config) + (", clipped" if _is_clipped(trained) else "")
+
+
+def _is_clipped(trained: Trained) -> bool:
+    return trained.sweep.folder.config.get("global_clipnorm") is not None
