@@ -1,6 +1,7 @@
 """What data, sweeps and methods are called on a page."""
 
-from collections.abc import Mapping
+import collections
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from trainers.evidence.margins import data_name
@@ -42,6 +43,20 @@ def sweep_title(sweep: Sweep) -> str:
     model = str(config.get("model") or "")
     what = MODELS.get(model, model) or OF_TASKS.get(task) or TASKS.get(task, task)
     return f"{what}, {data_title(config) or sweep.folder.name}"
+
+
+def distinct(titles: Sequence[str], sources: Sequence[str], kinds: Sequence[Any] | None = None) -> list[str]:
+    """Titles, each followed by its source where another one, of the same kind if there are kinds, is the same.
+
+    >>> distinct(["MNIST", "EMNIST", "MNIST"], ["a", "b", "c"])
+    ['MNIST, a', 'EMNIST', 'MNIST, c']
+    """
+    keys = [*zip(titles, kinds or titles, strict=True)]
+    counts = collections.Counter(keys)
+    return [
+        f"{title}, {source}" if counts[key] > 1 else title
+        for title, source, key in zip(titles, sources, keys, strict=True)
+    ]
 
 
 def upper_first(text: str) -> str:

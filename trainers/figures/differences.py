@@ -1,6 +1,5 @@
 """The main figure: differences between methods with their intervals, beside the margin."""
 
-import collections
 import dataclasses
 import pathlib
 from collections.abc import Sequence
@@ -15,7 +14,7 @@ from trainers.evidence.comparison import Verdict, judge
 from trainers.evidence.differences import LEVELS, Difference
 from trainers.evidence.findings import difference_text, margin_text
 from trainers.evidence.groups import QUESTIONS
-from trainers.evidence.names import upper_first
+from trainers.evidence.names import distinct, upper_first
 from trainers.evidence.questions import Answer
 from trainers.evidence.tables import evidence_columns
 from trainers.figures.look import (
@@ -127,13 +126,9 @@ def _drawn(answer: Answer) -> list[Difference]:
 
 
 def _distinct_titles(shown: Sequence[Answer]) -> list[str]:
-    """The title of each answer, with the name of its sweep where others have the same."""
-    counts = collections.Counter((answer.question, answer.title) for answer in shown)
-    several = [counts[answer.question, answer.title] > 1 for answer in shown]
-    return [
-        f"{answer.title}, {answer.source}" if more else answer.title
-        for answer, more in zip(shown, several, strict=True)
-    ]
+    """The title of each answer, with the name of its sweep where others of its question have the same."""
+    kinds = [answer.question for answer in shown]
+    return distinct([answer.title for answer in shown], [answer.source for answer in shown], kinds)
 
 
 def _heading(axes: Axes, words: str, height: float, layout: Layout) -> None:

@@ -3,7 +3,7 @@
 from collections.abc import Iterable, Sequence
 
 from trainers.evidence.differences import LEVELS
-from trainers.evidence.names import data_title, method_title
+from trainers.evidence.names import data_title, distinct, method_title
 from trainers.study.conditions import DynamicJudgement, NotWorse, judge_dynamic
 from trainers.study.failures import Trained
 from trainers.sweeps.formats import NOTHING, signed
@@ -26,24 +26,26 @@ def judging(compared: Iterable[Trained]) -> list[Trained]:
     return sorted(kept, key=_is_clipped)
 
 
-def condition_table(studied: Iterable[Trained]) -> list[list[str]]:
+def condition_table(studied: Sequence[Trained]) -> list[list[str]]:
     """Headings, then a row for each sweep with a dynamic and an untuned linear warmup."""
-    judged = ((trained, judge_dynamic(trained)) for trained in studied)
-    return [list(CONDITION_HEADINGS), *(_condition_row(trained, found) for trained, found in judged if found)]
+    judged = (
+        (title, len(each.places), judge_dynamic(each)) for title, each in zip(_titles(studied), studied, strict=True)
+    )
+    return [list(CONDITION_HEADINGS), *(_condition_row(title, cells, found) for title, cells, found in judged if found)]
 
 
 def failure_table(studied: Sequence[Trained]) -> list[list[str]]:
     """Headings, then for each method the share of failed runs in each sweep."""
     methods = sorted(dict.fromkeys(method for trained in studied for method in trained.methods), key=_period)
-    headings = ["failed runs", *map(_title, studied)]
-    return [headings, *([method_title(method), *(_failed(each, method) for each in studied)] for method in methods)]
+    rows = ([method_title(method), *(_failed(each, method) for each in studied)] for method in methods)
+    return [["failed runs", *_titles(studied)], *rows]
 
 
-def _condition_row(trained: Trained, found: DynamicJudgement) -> list[str]:
+def _condition_row(title: str, cells: int, found: DynamicJudgement) -> list[str]:
     judged = [each for each in found.not_worse if each.can_judge]
     return [
-        _title(trained),
-        f"{len(found.safe)} of {len(trained.places)}",
+        title,
+        f"{len(found.safe)} of {cells}",
         str(len(found.failing)),
         "; ".join(map(_in_short, judged)) or NOTHING,
         "; ".join(each.margin.text for each in judged if each.margin) or NOTHING,
@@ -68,8 +70,11 @@ def _period(method: str) -> float:
     return float(period or 0)
 
 
-def _title(trained: Trained) -> str:
-    return data_title(trained.sweep.folder.config) + (", clipped" if _is_clipped(trained) else "")
+def _titles(studied: Sequence[Trained]) -> list[str]:
+    titles = [
+        data_title(trained.sweep.folder.config) + (", clipped" if _is_clipped(trained) else "") for trained in studied
+    ]
+    return distinct(titles, [trained.sweep.folder.name for trained in studied])
 
 
 def _is_clipped(trained: Trained) -> bool:

@@ -35,7 +35,8 @@ def sum_up(config: StudyConfig) -> str:
     parts = [*(_methods_text(trained) for trained in compared), *(_periods_text(trained) for trained in judged)]
     parts += [_checks_text(trained, found_score) for trained, found_score in checked]
     if len(studied := judging(compared)) > 1:
-        parts += [aligned(condition_table(studied)), aligned(failure_table(studied))]
+        tables = condition_table(studied), failure_table(studied)
+        parts += [aligned(table) for table in tables if len(table) > 1]
     parts += [f"left out: {problem}" for problem in problems]
     pages = {page: with_parts(page, study_tables(compared)) for page in map(pathlib.Path, config.page)}
     if config.output_dir:
