@@ -275,8 +275,13 @@ def test_the_verdicts_of_warmup_checks_are_compared_with_longer_warmups(tmp_path
     yes, no, text = said.splitlines()[-3:]
     assert yes.split() == ["yes", "8", "4"]
     assert no.split() == ["no", "0", "0"]
-    assert text.startswith("The verdict of a WarmupCheck is right in 8 of 12 runs (67 %), and in 8 of 12 runs (67 %)")
-    assert "is right in 12 of 12 runs (100 %)" in summed_up(with_records(folder, lambda period: 0.4))
+    assert text.startswith(
+        '"too short" is right in 8 of 8 runs (100 %), and is said of 8 of 12 runs (67 %) whose warmup'
+    )
+    assert "counts as long enough, 8 of 12 runs (67 %) are right, and 8 of 12 runs (67 %)" in text
+    assert '"too short" is right in 12 of 12 runs (100 %), and is said of 12 of 12 runs (100 %)' in summed_up(
+        with_records(folder, lambda period: 0.4)
+    )
 
 
 def test_kept_files_give_the_same_verdicts(tmp_path):
@@ -302,7 +307,7 @@ def test_the_page_has_the_verdicts_of_the_kept_runs():
     text = (ROOT / "docs/dynamic_warmup.md").read_text()
     checked = [score(Trained(sweep)) for sweep in read_sweeps([str(ROOT / "docs/study")])[0] if has_losses(sweep)]
     scores = [found for found in checked if found]
-    assert len(scores) == 3
+    assert len(scores) == 4
     for found in scores:
         (_, *short), (_, *others) = found.table()[1:]
         right, total = int(short[0]) + int(others[1]), sum(map(int, short + others))

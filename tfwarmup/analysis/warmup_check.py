@@ -21,7 +21,7 @@ class WarmupCheck(UpdateProbe):
     """Measures the updates of a run and prints what its warmup did, in three lines at the end of `fit`.
 
     For Adam, AdamW and Nadam of Keras, `tfwarmup.Adam` and `tfwarmup.RAdam`, with any warmup or none, on any backend.
-    The first line has a verdict, "too short" or "long enough", if every update was measured from the first one on.
+    The first line says "too short", or that there is no sign of it, if every update was measured from the first one on.
 
         check = tfwarmup.WarmupCheck()
         model.fit(x, y, callbacks=[check])

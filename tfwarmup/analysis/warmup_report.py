@@ -17,7 +17,7 @@ LOSS_SPIKE, GRADIENT_SPIKE = 1.5, 3.0
 # model has learned its data by heart, updates become small for another reason.
 NOISE_SHARE, LOSS_SHARE = 0.47, 0.1
 LOSS_WINDOW = 10
-TOO_SHORT, LONG_ENOUGH = "too short", "long enough"
+TOO_SHORT = "too short"
 
 
 @dataclasses.dataclass(frozen=True)
@@ -102,13 +102,12 @@ class WarmupReport:
 
     @property
     def verdict(self) -> str | None:
-        """`"too short"` if `smallest_rms` is below 0.47, `"long enough"` otherwise; `None` if it is not known.
+        """`"too short"` if `smallest_rms` is below 0.47, and `None` otherwise.
 
-        docs/dynamic_warmup.md says how often the verdict is right. A warmup that is longer than needed is long enough.
-        A lost run is never `"long enough"`.
+        docs/dynamic_warmup.md says how often "too short" is right. `None` does not mean that the warmup is long enough:
+        on Transformers the check misses many that are too short.
         """
-        verdict = None if self.smallest_rms is None else verdict_of(self.smallest_rms)
-        return None if verdict == LONG_ENOUGH and self.lost_from is not None else verdict
+        return TOO_SHORT if self.smallest_rms is not None and is_too_short(self.smallest_rms) else None
 
     def lines(self) -> list[str]:
         """The report in three lines."""
@@ -125,11 +124,11 @@ class WarmupReport:
         ]
 
     def _verdict_text(self) -> str:
-        if self.verdict is None:
+        is_lost = self.verdict is None and self.lost_from is not None  # its updates until then say nothing
+        if self.smallest_rms is None or is_lost:
             return ""
-        return (
-            f"{self.verdict} (updates fell to {self.smallest_rms:.2f} times the size of noise; limit {NOISE_SHARE}); "
-        )
+        found = self.verdict or f"no sign that it is {TOO_SHORT}"
+        return f"{found} (updates fell to {self.smallest_rms:.2f} times the size of noise; limit {NOISE_SHARE}); "
 
     def _updates_text(self) -> str:
         if self.lost_from is not None:
@@ -144,9 +143,9 @@ class WarmupReport:
         return "; ".join([*finite, *gentler, *linear]) or "no suggestion"
 
 
-def verdict_of(smallest_rms: float) -> str:
-    """The verdict that follows from `WarmupReport.smallest_rms`."""
-    return TOO_SHORT if smallest_rms < NOISE_SHARE else LONG_ENOUGH
+def is_too_short(smallest_rms: float) -> bool:
+    """Whether `WarmupReport.smallest_rms` shows that the warmup was too short."""
+    return smallest_rms < NOISE_SHARE
 
 
 _SOURCES = {

@@ -7,7 +7,7 @@ import io
 import pathlib
 from collections.abc import Iterable, Mapping
 
-from tfwarmup.analysis.warmup_report import LONG_ENOUGH, TOO_SHORT, verdict_of
+from tfwarmup.analysis.warmup_report import TOO_SHORT, is_too_short
 from trainers.engine.files import read_text
 from trainers.engine.flags import ConfigError
 from trainers.engine.reading import read_records
@@ -19,11 +19,10 @@ from trainers.sweeps.results import TRIALS, Result, csv_text
 
 CHECKS = "warmup_checks.csv"
 TRIAL, SMALLEST = "trial", "smallest_rms"
-VERDICTS = (TOO_SHORT, LONG_ENOUGH)
-HEADINGS = ("a longer warmup is better", *(f"verdict: {verdict}" for verdict in VERDICTS))
+HEADINGS = ("a longer warmup is better", f"verdict: {TOO_SHORT}", "no verdict")
 
-# By what is true and what the check says.
-Counts = Mapping[tuple[str, str], int]
+# By whether a warmup is too short, and whether the check says so.
+Counts = Mapping[tuple[bool, bool], int]
 
 
 def read_checks(sweep: Sweep) -> dict[str, float]:
@@ -68,14 +67,17 @@ class Score:
 
     def table(self) -> list[list[str]]:
         """Headings, then a row for the runs whose warmup is too short, and one for the others."""
-        words = {TOO_SHORT: "yes", LONG_ENOUGH: "no"}
-        rows = ([words[true], *(str(self.every[true, said]) for said in VERDICTS)] for true in VERDICTS)
+        words = {True: "yes", False: "no"}
+        rows = ([words[true], *(str(self.every[true, said]) for said in words)] for true in words)
         return [list(HEADINGS), *rows]
 
     def text(self) -> str:
+        found = self.every[True, True]
+        said, short = found + self.every[False, True], found + self.every[True, False]
         return (
-            f"The verdict of a WarmupCheck is right in {_share(self.every)}, and in {_share(self.decided)} at the "
-            "rates and beta_2 where the interval of the difference excludes the margin."
+            f'"{TOO_SHORT}" is right in {_share(found, said)}, and is said of {_share(found, short)} whose warmup is '
+            f"too short. If no verdict counts as long enough, {_right(self.every)} are right, and "
+            f"{_right(self.decided)} at the rates and beta_2 where the interval of the difference excludes the margin."
         )
 
 
@@ -91,9 +93,7 @@ def score(trained: Trained) -> Score | None:
 
 def _counts(judged: Iterable[tuple[Judgement, list[Result]]], checks: Mapping[str, float]) -> Counts:
     return collections.Counter(
-        (TOO_SHORT if judgement.gains else LONG_ENOUGH, verdict_of(checks[run.trial]))
-        for judgement, runs in judged
-        for run in runs
+        (judgement.gains, is_too_short(checks[run.trial])) for judgement, runs in judged for run in runs
     )
 
 
@@ -105,7 +105,9 @@ def _judged(trained: Trained) -> Iterable[tuple[Judgement, list[Result]]]:
             yield judge(trained, place, label, period), list(trained.runs[label][place].values())
 
 
-def _share(counts: Counts) -> str:
-    total = sum(counts.values())
-    right = sum(count for (true, said), count in counts.items() if true == said)
-    return f"{right} of {total} runs ({100 * right / total:.0f} %)" if total else "0 of 0 runs"
+def _right(counts: Counts) -> str:
+    return _share(counts[True, True] + counts[False, False], sum(counts.values()))
+
+
+def _share(count: int, total: int) -> str:
+    return f"{count} of {total} runs ({100 * count / total:.0f} %)" if total else "0 of 0 runs"

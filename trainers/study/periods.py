@@ -3,7 +3,7 @@
 import dataclasses
 from collections.abc import Mapping
 
-from tfwarmup.analysis.warmup_report import LONG_ENOUGH, TOO_SHORT
+from tfwarmup.analysis.warmup_report import TOO_SHORT
 from tfwarmup.factors import untuned_linear_period
 from trainers.evidence.differences import LEVELS, Difference
 from trainers.study.failures import Place, Trained
@@ -15,7 +15,7 @@ from trainers.sweeps.table import METHOD
 from trainers.sweeps.tuned import make_duel
 
 RULE, TUNED, NO_WARMUP = "untuned_linear", "linear", "none"
-OPEN = "open"
+LONG_ENOUGH, OPEN = "long enough", "open"
 HEADINGS = (
     "rate",
     "beta_2",
