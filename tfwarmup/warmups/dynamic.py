@@ -28,7 +28,7 @@ class Dynamic(Untuned):
     linear warmup, and exactly as fast during the first n updates (50 at beta_1 = 0.9). The full rate is kept once it
     is reached.
 
-    Only `tfwarmup.Adam` supports it, because it sees its own updates. Experimental: see docs/dynamic_warmup.md.
+    Only `tfwarmup.Adam` supports it, because it sees its own updates. How it compares: docs/dynamic_warmup.md.
 
     >>> warmup = Dynamic(beta_2=0.99)
     >>> [round(float(warmup.advanced(80.0, slope, 0.9, np)), 6) for slope in (0.1, -0.1)]
