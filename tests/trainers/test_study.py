@@ -191,14 +191,25 @@ def test_all_sweeps_of_a_study_stand_side_by_side_but_those_that_a_method_was_de
     assert re.search(r"^dynamic +0 of 30 +1 of 30$", said, re.MULTILINE)
 
 
-def test_a_sweep_of_one_seed_is_not_judged(tmp_path):
-    folder, page = make_study(tmp_path / "a", no_warmup_fails), tmp_path / "page.md"
+def condition_row_of_one_seed(tmp_path, losses):
+    folder, page = make_study(tmp_path / "a", losses), tmp_path / "page.md"
     for trial in (folder / "trials").iterdir():
         if read_result(trial).values["seed"] > 1:
             shutil.rmtree(trial)
     page.write_text("<!-- conditions of the study --><!-- end of conditions of the study -->")
     summed_up(folder, page=(str(page),))
-    assert "| 4,000 digits | 6 of 6 | 0 | – | – | not judged |" in page.read_text()
+    [row] = re.findall(r"^\| 4,000 digits.*", page.read_text(), re.MULTILINE)
+    return row
+
+
+def test_one_seed_is_not_enough_to_judge_but_enough_to_fail(tmp_path):
+    def dynamic_fails(method, rate, beta_2, seed):
+        return 2.3 if (method, rate) == ("dynamic", 0.1) else 0.3
+
+    trained = condition_row_of_one_seed(tmp_path / "trained", no_warmup_fails)
+    assert trained == "| 4,000 digits | 6 of 6 | 0 | – | – | not judged |"
+    failed = condition_row_of_one_seed(tmp_path / "failed", dynamic_fails)
+    assert failed == "| 4,000 digits | 6 of 6 | 2 | – | – | **not met** |"
 
 
 def test_runs_without_a_study_are_refused(tmp_path):

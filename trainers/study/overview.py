@@ -49,8 +49,14 @@ def _condition_row(title: str, cells: int, found: DynamicJudgement) -> list[str]
         str(len(found.failing)),
         "; ".join(map(_in_short, judged)) or NOTHING,
         "; ".join(each.margin.text for each in judged if each.margin) or NOTHING,
-        "not judged" if len(judged) < len(found.not_worse) else "met" if found.met else "**not met**",
+        _verdict(found),
     ]
+
+
+def _verdict(found: DynamicJudgement) -> str:
+    if not found.failing and not all(each.can_judge for each in found.not_worse):
+        return "not judged"
+    return "met" if found.met else "**not met**"
 
 
 def _in_short(judged: NotWorse) -> str:
