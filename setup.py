@@ -13,7 +13,7 @@ VERSION = re.search(r'__version__ = "(.+)"', (ROOT / "tfwarmup/version.py").read
 # What every program of a checkout needs besides TensorFlow.
 PROGRAMS = [
     "absl-py",
-    "grpcio",  # what keras-tuner needs for its chief and workers, and does not ask for
+    "grpcio",  # what keras-tuner imports, and does not ask for
     "importlib_resources",  # what TFDS needs to prepare its built-in sets, and does not ask for
     "jinja2",
     "keras-tuner>=1.4.8",
@@ -29,6 +29,8 @@ PROGRAMS = [
     "tensorflow-datasets>=4.9.10",
     "tqdm",
 ]
+# What runs the trials of a sweep in several processes; 2.60 is the first version whose local instance wants a token.
+RAY = ["ray>=2.60; python_version < '3.14'"]
 # TensorFlow without CUDA takes half the space. It exists for Linux and Windows on x86; elsewhere no build has CUDA.
 HAS_CPU_BUILD = "platform_machine in 'x86_64 AMD64' and sys_platform != 'darwin'"
 HAS_NONE = "platform_machine not in 'x86_64 AMD64' or sys_platform == 'darwin'"
@@ -60,8 +62,9 @@ setup(
         "plots": ["matplotlib"],  # for the figure of a `WarmupCheck`
         "addons": ["tensorflow>=2.15,<2.16", "tensorflow-addons>=0.23,<0.24"],
         # For a checkout: all programs, what `make reproduce` installs, the documentation, and what `make test` adds.
-        "trainers": [*PROGRAMS, "keras-hub", "tensorflow>=2.21"],
-        "reproduce": [*PROGRAMS, f"tensorflow-cpu>=2.21; {HAS_CPU_BUILD}", f"tensorflow>=2.21; {HAS_NONE}"],
+        "ray": RAY,
+        "trainers": [*PROGRAMS, *RAY, "keras-hub", "tensorflow>=2.21"],
+        "reproduce": [*PROGRAMS, *RAY, f"tensorflow-cpu>=2.21; {HAS_CPU_BUILD}", f"tensorflow>=2.21; {HAS_NONE}"],
         "docs": ["ipykernel", "mkdocs-material", "mkdocstrings[python]>=1", "nbclient", "nbformat"],
         "test": [
             "build",

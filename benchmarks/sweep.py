@@ -1,13 +1,15 @@
 """The digits grid, 27 cells x 2 seeds: `trainers.sweep` compared with keras-tuner's `GridSearch`.
 
-Command: `python -m benchmarks.sweep`; `--epochs` and `--seeds` make it shorter. Every contender is a process, timed
-from its start. Then a sweep with 1,000 finished trials is started again, timed without imports.
+Command: `python -m benchmarks.sweep`; `--epochs`, `--seeds` and `--more_seeds` make it shorter. Every contender is a
+process, timed from its start. Then one worker and two with more seeds, a sweep with 1,000 finished trials that is
+started again (timed without imports), and what handing out runs costs the driver, with workers that do nothing.
 """
 
 import argparse
 import csv
 import os
 import pathlib
+import resource
 import statistics
 import subprocess
 import sys
@@ -88,43 +90,113 @@ def seconds_to_read(folder):
     print(len(cells), time.perf_counter() - start)
 
 
+class Empty:
+    """A worker that does nothing, to measure what it costs to hand out runs."""
+
+    def __init__(self, task, settings, uses_gpus):
+        pass
+
+    def surroundings(self, folder):
+        from trainers.sweeps.cluster import this_node
+
+        return this_node(folder)
+
+    def prepare(self):
+        pass
+
+    def run(self, job):
+        from trainers.sweeps.results import Result
+
+        return Result.measured(job.cell.name, job.cell.values, 0.5, {}, 1.0)
+
+    def ping(self):
+        pass
+
+    def stop(self, number):
+        pass
+
+
+def hand_out(runs, workers):
+    """Prints the runs per second that the driver hands out, and the most memory that it took, in MB."""
+    os.environ["KERAS_BACKEND"] = "tensorflow"
+    from trainers.engine.flags import make_config
+    from trainers.sweeps.cells import Cell
+    from trainers.sweeps.cluster import connected
+    from trainers.sweeps.driver import runs as results_of
+    from trainers.sweeps.queue import GridSource, Queue
+    from trainers.sweeps.space import sweep_config_class
+
+    settings = make_config(sweep_config_class("image_classification"), {"output_dir": "-", "workers": workers})
+    with connected(settings) as room:
+        from trainers.sweeps.workers import ray_workers
+
+        with ray_workers(settings, room, runs, Empty) as hands:
+            while not hands.has_room:
+                hands.finished()
+            start = time.perf_counter()
+            queue = Queue(GridSource(Cell(1e-3, 0.99, "none", seed) for seed in range(runs)), {}, 300.0)
+            count = sum(1 for _ in results_of(queue, hands))
+            seconds = time.perf_counter() - start
+    memory = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024
+    print(count, count / seconds, memory)
+
+
 def run(arguments):
     command = [sys.executable, "-m", *arguments]
-    return subprocess.run(command, check=True, text=True, capture_output=True).stdout
+    return subprocess.run(command, check=True, text=True, stdout=subprocess.PIPE).stdout
+
+
+def timed(name, work):
+    start = time.perf_counter()
+    trials, error = work()
+    seconds = time.perf_counter() - start
+    print(f"  {name:<37} {seconds:7.1f} s   {trials} trials, mean error {float(error):.4f}", flush=True)
+    return seconds
 
 
 def main():
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--epochs", type=int, default=5)
     parser.add_argument("--seeds", type=int, nargs="+", default=[1, 2])
+    parser.add_argument("--more_seeds", type=int, nargs="+", default=list(range(1, 25)))
     parser.add_argument("--usual", help=argparse.SUPPRESS)
     parser.add_argument("--read", help=argparse.SUPPRESS)
+    parser.add_argument("--hand_out", type=int, nargs=2, help=argparse.SUPPRESS)
     options = parser.parse_args()
     if options.read:
         seconds_to_read(options.read)
-        return
-    if options.usual:
+    elif options.usual:
         usual_way(options.usual, options.epochs, options.seeds)
-        return
+    elif options.hand_out:
+        hand_out(*options.hand_out)
+    else:
+        compare(options)
+
+
+def compare(options):
     given = ["--epochs", str(options.epochs), "--seeds", *map(str, options.seeds)]
     with tempfile.TemporaryDirectory() as folder:
-        contenders = {
-            "keras-tuner GridSearch": lambda: run(["benchmarks.sweep", "--usual", folder, *given]).split()[-2:],
-            "trainers.sweep": lambda: our_way(folder, options.epochs, options.seeds, 1),
-            "trainers.sweep, 2 workers": lambda: our_way(folder, options.epochs, options.seeds, 2),
-        }
-        seconds = {}
-        for name, work in contenders.items():
-            start = time.perf_counter()
-            trials, error = work()
-            seconds[name] = time.perf_counter() - start
-            print(f"  {name:<27} {seconds[name]:7.1f} s   {trials} trials, mean error {float(error):.4f}")
+        grid_search = ["benchmarks.sweep", "--usual", folder, *given]
+        usual = timed("keras-tuner GridSearch", lambda: run(grid_search).split()[-2:])
+        ours = timed("trainers.sweep", lambda: our_way(f"{folder}/few", options.epochs, options.seeds, 1))
+        one, two = (
+            timed(
+                f"trainers.sweep, more seeds, {workers} worker{'s' * (workers > 1)}",
+                lambda workers=workers: our_way(f"{folder}/many", options.epochs, options.more_seeds, workers),
+            )
+            for workers in (1, 2)
+        )
         trials, reading = run(["benchmarks.sweep", "--read", folder]).split()[-2:]
-    usual, one, two = seconds.values()
-    for text, value, goal in (("one worker / GridSearch", usual / one, 4), ("two workers / one", one / two, 1.6)):
-        print(f"  speedup, {text:<24} {value:5.2f}   goal >= {goal}  {'reached' if value >= goal else 'MISSED'}")
-    verdict = "reached" if float(reading) < 5 else "MISSED"
-    print(f"  {int(trials):,} finished trials read again {float(reading):9.2f} s   goal <  5    {verdict}")
+    rate = float(run(["benchmarks.sweep", "--hand_out", "10000", "2"]).split()[-2])
+    memory = float(run(["benchmarks.sweep", "--hand_out", "1000", "64"]).split()[-1])
+    for text, value, goal, reached in (
+        ("one worker, times as fast as GridSearch", usual / ours, ">= 4", usual / ours >= 4),
+        ("two workers, times as fast as one", one / two, ">= 1.6", one / two >= 1.6),
+        (f"{int(trials):,} finished trials read again, s", float(reading), "< 1", float(reading) < 1),
+        ("10,000 empty runs handed out, per second", rate, ">= 200", rate >= 200),
+        ("memory of the driver with 64 workers, MB", memory, "< 500", memory < 500),
+    ):
+        print(f"  {text:<42} {value:8.2f}   goal {goal:<6}  {'reached' if reached else 'MISSED'}")
 
 
 if __name__ == "__main__":

@@ -15,7 +15,8 @@ from tests.pages import ROOT, blocks, write_files
 from tests.shim import COMMANDS
 
 BASH = shutil.which("bash")
-ROLE = re.compile(r"export (TF_CONFIG|KERASTUNER_TUNER_ID)=")
+ROLE = re.compile(r"export (TF_CONFIG)=")
+CLUSTER = re.compile(r"\bray (start|symmetric-run)\b")  # in a network of its own, which ends with it
 SECONDS = 300  # for one block, or for those that belong together
 
 
@@ -23,6 +24,7 @@ def recorded(block, folder):
     """The commands that a block would start, in order, including all iterations of its loops."""
     record = folder / "record"
     record.touch()
+    block = block.replace("> /shared/", f"> {folder}/")
     subprocess.run(
         [BASH, "-euo", "pipefail", "-c", block],
         cwd=folder,
@@ -56,10 +58,9 @@ def on_this_machine(text, folder, data):
     ports = {}
     text = re.sub(r"(?<![\w/])/data/", f"{data}/", text)
     text = re.sub(r"(?<![\w/])/shared/", f"{folder}/shared/", text)
+    text = re.sub(r"\bhost\d+:6379\b", "127.0.0.1:6379", text)  # Ray's, which has a network of its own
     text = re.sub(r"\bhost\d+:\d+", lambda match: f"127.0.0.1:{ports.setdefault(match[0], free_port())}", text)
     text = re.sub(r"(?<==)host\d+\b", "127.0.0.1", text)
-    port = free_port()
-    text = re.sub(r"(?<=KERASTUNER_ORACLE_PORT=)\d+", str(port), text)
     return re.sub(r"\bfor (\w+) in (\S+) [^;\n]*;", r"for \1 in \2;", text)
 
 
@@ -74,7 +75,7 @@ def run_together(group, folder):
     files = [(folder / f"output-{number}").open("w+") for number in range(len(group))]
     shells = [
         subprocess.Popen(
-            [BASH, "-euo", "pipefail", "-c", block],
+            bash(block),
             cwd=folder,
             env=environment(folder),
             stdin=subprocess.DEVNULL,
@@ -97,6 +98,16 @@ def run_together(group, folder):
         f"exit code {shell.returncode} of\n{block}\n{out[-3000:]}" for block, shell, out in ends if shell.returncode
     ]
     assert not failed, "\n\n".join(failed)
+
+
+def bash(block):
+    """The command that runs a block."""
+    command = [BASH, "-euo", "pipefail", "-c", block]
+    if not CLUSTER.search(block):
+        return command
+    from tests.trainers.nodes import isolation
+
+    return [*isolation(), *command]
 
 
 def _wait(shells):

@@ -1,8 +1,10 @@
-"""Replaces `python`, `make` and `pip` in the commands of README and docs, as the only programs on their PATH.
+"""Replaces `python`, `make`, `pip` and others in the commands of README and docs, as the only programs on their PATH.
 
 python FLAGS   runs the program with more flags, so that it takes seconds; absl takes the last value of a flag
 make TARGET    runs `make -n`: running the tests inside a test would never end
 pip install    checks that setup.py has what is to be installed; tests/wheel/try installs it
+ray, openssl   run as they are; `ray job submit`, which needs another cluster, only checks its program
+srun           runs its command once, on this machine
 
 With SHIM_RECORD in the environment, it only records the command.
 """
@@ -74,7 +76,31 @@ def _extras():
     return {ast.literal_eval(name) for name in extras.keys}
 
 
-COMMANDS = {"python": python, "make": make, "pip": pip}
+def ray(arguments):
+    if arguments[:2] == ["job", "submit"]:
+        python(arguments[arguments.index("--") + 2 :])
+        return ["true"]
+    if "--min-nodes=4" in arguments:  # there is one here
+        arguments = [argument for argument in arguments if argument != "--min-nodes=4"]
+    return [str(pathlib.Path(sys.executable).parent / "ray"), *arguments]
+
+
+def srun(arguments):
+    """The command without the options, and with the shim in place of `ray` and `python`."""
+    command = arguments[next(number for number, word in enumerate(arguments) if not word.startswith("-")) :]
+    words = ray(command[1:])
+    after = words.index("--") + 1
+    return [*words[:after], *python(words[after + 1 :])]
+
+
+COMMANDS = {
+    "python": python,
+    "make": make,
+    "pip": pip,
+    "ray": ray,
+    "srun": srun,
+    "openssl": lambda words: ["openssl", *words],
+}
 
 
 def main(name, arguments):
@@ -83,8 +109,9 @@ def main(name, arguments):
             file.write(json.dumps([name, *arguments]) + "\n")
         return 0
     command = COMMANDS[name](arguments)
-    # The program must find the machine's own programs again, such as git.
-    return subprocess.run(command, env={**os.environ, "PATH": os.environ["SHIM_PATH"]}, check=False).returncode
+    # The program must find the machine's own programs again, such as git, and those of this environment.
+    path = os.pathsep.join([str(pathlib.Path(sys.executable).parent), os.environ["SHIM_PATH"]])
+    return subprocess.run(command, env={**os.environ, "PATH": path}, check=False).returncode
 
 
 if __name__ == "__main__":

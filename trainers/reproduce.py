@@ -5,25 +5,27 @@ python -m trainers.reproduce --only=simulation,digits
 python -m trainers.reproduce --full --data=/data
 """
 
+import contextlib
 import dataclasses
 import os
 import pathlib
+import subprocess
 import sys
 import time
-from collections.abc import Sequence
-from typing import Any
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any, NamedTuple
 
-from trainers.engine.flags import ConfigError, Settings, option, read_config, require
+from trainers.engine import signals
+from trainers.engine.flags import ConfigError, Settings, option, parse_arguments, read_config, require
 from trainers.engine.lock import check_unlocked, locked
-from trainers.engine.processes import fork
 from trainers.engine.program import run_program
 from trainers.engine.quiet import quiet
 from trainers.engine.records import RunFolder
-from trainers.engine.signals import StopRequested
 from trainers.reproduction.outlook import outlook
 from trainers.reproduction.plan import PLANS, Plans
 from trainers.reproduction.progress import Progress
 from trainers.reproduction.steps import Step, default_workers
+from trainers.sweeps.cluster import ADDRESS, started
 from trainers.sweeps.space import GROWING, WORKERS_AT_MOST
 
 LOOK_EVERY = 0.5  # seconds
@@ -55,12 +57,23 @@ class ReproductionConfig(Settings):
         require(self.data is None or self.full, "--data is for --full", self.data)
 
 
+class StepRun(NamedTuple):
+    """A step that is about to run."""
+
+    step: Step
+    config: Any
+    flags: list[str]
+    environment: Mapping[str, str]
+    log: pathlib.Path
+
+
 def reproduce(config: ReproductionConfig, plans: Plans = PLANS) -> str:
     """Runs the steps that are not done yet, writes the page of all results, and returns the answer and its path."""
     folder = pathlib.Path(config.output_dir)
     chosen, without_data = _chosen(config, plans.full if config.full else plans.quick)
     workers = config.workers or default_workers()
-    configs = {step.name: step.config(folder, workers, config.data, config.known) for step in chosen}
+    flags = {step.name: step.flags(folder, workers, config.data, config.known) for step in chosen}
+    configs = {step.name: parse_arguments(step.config_class, flags[step.name]) for step in chosen}
     if not config.dry_run:
         check_unlocked(folder)
     runs = {step.name: RunFolder(configs[step.name], step.task, chief=not config.dry_run) for step in chosen}
@@ -77,8 +90,13 @@ def reproduce(config: ReproductionConfig, plans: Plans = PLANS) -> str:
     page = folder / PAGE
     if folder.exists():
         checked_output(str(page))
-    with locked(folder):
-        failed = _run([step for step in chosen if shares[step.name] < 1], configs, folder, Progress(chosen, shares))
+    left = [step for step in chosen if shares[step.name] < 1]
+    with locked(folder), _ray_for(left, workers) as environment:
+        pending = [
+            StepRun(step, configs[step.name], flags[step.name], environment, folder / LOGS / f"{step.name}.log")
+            for step in left
+        ]
+        failed = _run(pending, Progress(chosen, shares))
         shown = write_page([str(folder / place) for place in plans.places if (folder / place).exists()], str(page))
     if failed:
         sys.exit(
@@ -126,42 +144,53 @@ def _covers(stored: Any, asked: Any) -> bool:
     return set(asked) <= set(stored) if isinstance(asked, list) else bool(stored == asked)
 
 
-def _run(steps: Sequence[Step], configs: dict[str, Any], folder: pathlib.Path, progress: Progress) -> list[str]:
+@contextlib.contextmanager
+def _ray_for(steps: Sequence[Step], workers: int) -> Iterator[Mapping[str, str]]:
+    """Starts Ray once for all sweeps; yields the environment by which they find it."""
+    if workers == 1 or os.environ.get(ADDRESS) or not any(step.is_sweep for step in steps):
+        yield {}
+        return
+    with started(workers) as ray:
+        yield ray.environment
+
+
+def _run(runs: Sequence[StepRun], progress: Progress) -> list[str]:
     """Runs the steps, each in its own process, and returns the names of those that failed."""
     failed = []
     with progress:
-        for step in steps:
-            log = folder / LOGS / f"{step.name}.log"
-            progress.begin(step)
-            if _run_one(step, configs[step.name], log, progress):
-                progress.end(step)
+        for run in runs:
+            progress.begin(run.step)
+            if _run_one(run, progress):
+                progress.end(run.step)
             else:
-                failed.append(step.name)
-                progress.end(step, f"FAILED: {_last_line(log)} (see {log})")
+                failed.append(run.step.name)
+                progress.end(run.step, f"FAILED: {_last_line(run.log)} (see {run.log})")
     return failed
 
 
-def _run_one(step: Step, config: Any, log: pathlib.Path, progress: Progress) -> bool:
-    log.parent.mkdir(parents=True, exist_ok=True)
-    process = fork(_work, step, config, log)
+def _run_one(run: StepRun, progress: Progress) -> bool:
+    """Runs one step. What it prints is written to its log."""
+    run.log.parent.mkdir(parents=True, exist_ok=True)
+    with run.log.open("a") as file:
+        print(time.strftime("-- %Y-%m-%d %H:%M:%S"), file=file, flush=True)
+        # In a session of its own: Ctrl-C reaches every process of a terminal, and this process passes it on.
+        process = subprocess.Popen(
+            [sys.executable, "-m", run.step.program, *run.flags],
+            env={**os.environ, **run.environment, signals.PARENT: str(os.getpid())},
+            stdout=file,
+            stderr=file,
+            start_new_session=True,
+        )
     try:
-        while process.exitcode is None:
-            progress.show(step, step.done(config))
-            process.join(LOOK_EVERY)
-    except StopRequested:
+        while process.poll() is None:
+            progress.show(run.step, run.step.done(run.config))
+            with contextlib.suppress(subprocess.TimeoutExpired):
+                process.wait(LOOK_EVERY)
+    except BaseException:
         process.terminate()  # it saves what it has done
-        process.join()
+        process.wait()
         raise
-    return bool(process.exitcode == 0)
-
-
-def _work(step: Step, config: Any, log: pathlib.Path) -> None:
-    """Runs one step. What it prints, warnings included, is written to its log."""
-    with log.open("a") as file:
-        os.dup2(file.fileno(), sys.stdout.fileno())
-        os.dup2(file.fileno(), sys.stderr.fileno())
-        print(time.strftime("-- %Y-%m-%d %H:%M:%S"), flush=True)
-        print(step.work(config), flush=True)
+    return process.returncode == 0
 
 
 def _last_line(log: pathlib.Path) -> str:

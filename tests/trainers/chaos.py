@@ -1,108 +1,73 @@
-"""Disturbs a sweep with a chief and three workers at random moments: real signals to real processes, and a full disk.
+"""Disturbs a sweep on a cluster of two nodes at random moments: real signals to real processes, and a full disk.
 
-`python -m tests.trainers.chaos FOLDER SEED` prints as JSON what it did. TensorFlow is imported once, and every chief
-and worker is a fork: a start then takes a second. The undisturbed sweep is in FOLDER/calm, the other in
-FOLDER/disk/sweep.
+`python -m tests.trainers.chaos FOLDER SEED`, to be started by `nodes.isolated`, prints as JSON what it did. The
+undisturbed sweep, by one process, is in FOLDER/calm, the other in FOLDER/disk/sweep.
 """
 
 import contextlib
 import json
-import os
 import pathlib
 import random
 import signal
-import socket
 import subprocess
 import sys
 import time
-import traceback
 
-from tests.trainers.tiny_sweep import CONFIG, SMALL
-from trainers.engine import signals
-from trainers.engine.errors import IncompleteError
-from trainers.engine.flags import ConfigError, make_config
-from trainers.sweeps.sweep import sweep
+import psutil
+
+from tests.trainers.nodes import ADDRESS, Node, workers
+from tests.trainers.tiny_sweep import start
 
 GRID = {"learning_rates": (1e-3, 1e-2), "beta_2s": (0.9,), "warmups": ("none", "radam", "untuned_linear")}
-LENGTH = {"steps": 24, "log_every": 4, "checkpoint_every": 4, "step_seconds": 0.04}
+LENGTH = {"steps": 24, "log_every": 4, "checkpoint_every": 4}
+STEP_SECONDS = 0.2  # so that there is time for everything to happen
 FEW, ALL = (1, 2), (1, 2, 3, 4)  # seeds
-WORKERS = ("worker0", "worker1", "worker2")
-CHIEF = "chief"
-TIMEOUT = 4.0  # seconds that a worker may be silent
-LIMIT = 240  # seconds in all
-EVENTS = ("kill worker", "kill worker", "kill chief", "kill chief", "kill all", "fill", "stop worker", "add seeds")
+TIMEOUT = 5.0  # seconds that a worker may be silent
+LIMIT = 300  # seconds in all
+EVENTS = ("kill worker", "kill raylet", "kill driver", "kill all", "fill", "stop worker", "node leaves", "add seeds")
 DISK = "size=12m"
 
 
-def settings(folder, seeds):
-    values = {**SMALL, **GRID, **LENGTH, "seeds": seeds, "worker_timeout": TIMEOUT, "output_dir": str(folder)}
-    return make_config(CONFIG, values)
-
-
-def fork(log, config, **environment):
-    """A process that runs a sweep, in the role that its environment gives it."""
-    process = os.fork()
-    if process:
-        return process
-    code = 1
-    try:
-        with log.open("a") as file:
-            os.dup2(file.fileno(), 1)
-            os.dup2(file.fileno(), 2)
-        os.environ |= environment
-        signals.listen()
-        sweep(config)
-        code = 0
-    except IncompleteError as error:
-        print("incomplete:", error, error.advice, flush=True)
-        code = 4
-    except ConfigError as error:
-        print("error:", error, flush=True)
-        code = 2
-    except BaseException:
-        traceback.print_exc()
-    finally:
-        sys.stdout.flush()
-        os._exit(code)
-
-
-class Cast:
-    """The chief and the workers: those that are alive, and how the chief ended."""
+class Cluster:
+    """Two nodes and the driver: those that are alive, and how the driver ended."""
 
     def __init__(self, folder, logs):
         self.folder, self.logs, self.seeds = folder, logs, FEW
-        with socket.socket() as probe:
-            probe.bind(("127.0.0.1", 0))
-            self.port = str(probe.getsockname()[1])
-        self.alive, self.done, self.codes = {}, False, []
+        self.nodes, self.driver, self.codes, self.done = [], None, [], False
 
-    def start(self):
-        """Starts every process that is not running."""
-        for name in (CHIEF, *WORKERS):
-            if name not in self.alive:
-                role = {"KERASTUNER_TUNER_ID": name, "KERASTUNER_ORACLE_IP": "127.0.0.1"}
-                role["KERASTUNER_ORACLE_PORT"] = self.port
-                self.alive[name] = fork(self.logs / f"{name}.log", settings(self.folder, self.seeds), **role)
+    def keep_up(self):
+        """Starts every node that is missing, and the driver."""
+        self.nodes = [node for node in self.nodes if node.is_alive]
+        if not any(node.is_head for node in self.nodes):
+            self.end_nodes()
+            self.nodes = [Node(self.logs, head=True).wait()]
+        if len(self.nodes) < 2:
+            self.nodes.append(Node(self.logs))
+        if self.driver is None:
+            flags = {**GRID, **LENGTH, "seeds": self.seeds, "worker_timeout": TIMEOUT, "ray_address": ADDRESS}
+            self.driver = start(self.folder, **flags, step_seconds=STEP_SECONDS)
 
     def collect(self):
-        """Records which processes have ended."""
-        for name, process in list(self.alive.items()):
-            ended, code = os.waitpid(process, os.WNOHANG)
-            if ended:
-                del self.alive[name]
-                if name == CHIEF:
-                    self.codes.append(os.waitstatus_to_exitcode(code))
-                    self.done = self.codes[-1] == 0 and self.seeds == ALL
+        """Records whether the driver has ended."""
+        if self.driver is not None and self.driver.poll() is not None:
+            output = self.driver.communicate()
+            with (self.logs / "driver.log").open("a") as file:
+                file.write("\n".join([*output, f"exit code {self.driver.returncode}", ""]))
+            self.codes.append(self.driver.returncode)
+            self.done = self.driver.returncode == 0 and self.seeds == ALL
+            self.driver = None
 
-    def send(self, names, number):
-        for name in names:
-            if name in self.alive:
-                os.kill(self.alive[name], number)
+    def end_driver(self, number):
+        if self.driver is not None:
+            self.driver.send_signal(number)
+
+    def end_nodes(self):
+        for node in self.nodes:
+            node.end()
 
     def end(self):
-        self.send(list(self.alive), signal.SIGKILL)
-        for process in self.alive.values():
-            os.waitpid(process, 0)
+        self.end_driver(signal.SIGKILL)
+        self.end_nodes()
 
 
 def fill(disk):
@@ -111,42 +76,54 @@ def fill(disk):
             pass
 
 
-def happen(event, cast, disk, generator):
-    worker = generator.choice(WORKERS)
-    if event == "kill worker":
-        cast.send([worker], signal.SIGKILL)
-    elif event == "kill chief":
-        cast.send([CHIEF], signal.SIGKILL)
+def happen(event, cluster, disk, generator):
+    """Returns whether there was anything to do it to."""
+    running = workers()
+    if event == "kill raylet":
+        generator.choice(cluster.nodes).kill()
+    elif event == "kill driver":
+        cluster.end_driver(signal.SIGKILL)
     elif event == "kill all":
-        cast.send([CHIEF, *WORKERS], signal.SIGKILL)
+        for worker in workers(""):
+            worker.kill()
+        cluster.end()
+    elif event == "node leaves":
+        cluster.nodes[-1].end()
     elif event == "add seeds":
-        cast.seeds = ALL
-        cast.send([CHIEF], signal.SIGTERM)
-    elif event == "stop worker":
-        cast.send([worker], signal.SIGSTOP)
-        time.sleep(2 * TIMEOUT)
-        cast.send([worker], signal.SIGCONT)
+        cluster.seeds = ALL
+        cluster.end_driver(signal.SIGTERM)
     elif event == "fill":
         fill(disk)
         time.sleep(generator.uniform(1, 3))
         (disk / "filler").unlink()
+    elif not running:
+        return False
+    elif event == "kill worker":
+        generator.choice(running).kill()
+    elif event == "stop worker":
+        worker = generator.choice(running)
+        with contextlib.suppress(psutil.NoSuchProcess):
+            worker.suspend()
+            time.sleep(2 * TIMEOUT)
+            worker.resume()
+    return True
 
 
-def disturb(cast, disk, generator, fillable):
-    """Triggers every event once, after random pauses, and waits for the end."""
+def disturb(cluster, disk, generator, fillable):
+    """Triggers every event once, after random pauses, while trials are running, and waits for the end."""
     events = [event for event in EVENTS if fillable or event != "fill"]
     generator.shuffle(events)
-    happened, deadline = [], time.monotonic() + LIMIT
-    upcoming = time.monotonic() + generator.uniform(3, 6)
-    while not cast.done and time.monotonic() < deadline:
-        cast.collect()
-        if cast.done:
+    happened, deadline, upcoming = [], time.monotonic() + LIMIT, 0.0
+    while not cluster.done and time.monotonic() < deadline:
+        cluster.collect()
+        if cluster.done:
             break
-        cast.start()
-        if events and time.monotonic() > upcoming:
+        cluster.keep_up()
+        if not workers():
+            upcoming = time.monotonic() + generator.uniform(0.2, 2)  # trials first
+        elif events and time.monotonic() > upcoming and happen(events[-1], cluster, disk, generator):
             happened.append(events.pop())
-            happen(happened[-1], cast, disk, generator)
-            upcoming = time.monotonic() + generator.uniform(1, 4)
+            upcoming = time.monotonic() + generator.uniform(0.2, 2)
         time.sleep(0.1)
     return happened
 
@@ -155,15 +132,18 @@ def main(folder, seed):
     logs, disk = folder / "logs", folder / "disk"
     logs.mkdir()
     disk.mkdir()
-    _, code = os.waitpid(fork(logs / "calm.log", settings(folder / "calm", ALL)), 0)
+    calm = start(folder / "calm", {"RAY_ADDRESS": ""}, **GRID, **LENGTH, seeds=ALL)
+    calm.communicate()
     mount = ["mount", "-t", "tmpfs", "-o", DISK, "tmpfs", str(disk)]
     fillable = subprocess.run(mount, capture_output=True, check=False).returncode == 0
-    began, cast = time.monotonic(), Cast(disk / "sweep", logs)
+    began, cluster = time.monotonic(), Cluster(disk / "sweep", logs)
     try:
-        happened = disturb(cast, disk, random.Random(seed), fillable)
+        happened = disturb(cluster, disk, random.Random(seed), fillable)
     finally:
-        cast.end()
-    said = {"calm": os.waitstatus_to_exitcode(code), "done": cast.done, "happened": happened, "chief": cast.codes}
+        cluster.end()
+    left = [worker.pid for worker in workers("")]
+    subprocess.run(["cp", "-r", str(disk / "sweep"), str(folder / "disturbed")], check=True)  # the disk goes with us
+    said = {"calm": calm.returncode, "done": cluster.done, "happened": happened, "driver": cluster.codes, "left": left}
     print(json.dumps({**said, "fillable": fillable, "seconds": round(time.monotonic() - began)}))
 
 

@@ -6,6 +6,7 @@ import os
 import pathlib
 import subprocess
 import sys
+import threading
 import time
 
 import keras
@@ -77,8 +78,8 @@ def status(folder):
     return (pathlib.Path(folder) / "status").read_text()
 
 
-def program(module, *arguments, **environment):
-    """Starts `python -m module` with flags, as a user would."""
+def program(module, *arguments, process_group=None, **environment):
+    """Starts `python -m module` with flags, as a user would; `process_group=0` gives it a group of its own."""
     return subprocess.Popen(
         [sys.executable, "-m", module, *arguments],
         cwd=ROOT,
@@ -86,6 +87,7 @@ def program(module, *arguments, **environment):
         stdout=subprocess.PIPE,
         stderr=subprocess.PIPE,
         text=True,
+        process_group=process_group,
     )
 
 
@@ -111,3 +113,23 @@ def finish(process, code=0, seconds=300):
         raise
     assert process.returncode == code, errors[-3000:]
     return output, errors
+
+
+def in_thread(function, *arguments):
+    """Runs a function in a thread; returns the thread and a list that receives its error."""
+    errors = []
+
+    def run():
+        try:
+            function(*arguments)
+        except Exception as error:
+            errors.append(error)
+
+    thread = threading.Thread(target=run, daemon=True)
+    thread.start()
+    return thread, errors
+
+
+def ended(thread, seconds=20):
+    thread.join(seconds)
+    return not thread.is_alive()

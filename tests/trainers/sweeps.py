@@ -4,6 +4,7 @@ import itertools
 
 import numpy as np
 
+from trainers.sweeps.cells import Cell
 from trainers.sweeps.results import Result
 
 GRID = {
@@ -45,3 +46,10 @@ def noisy_sweep(effects, seeds=3, rows=4, noise=0.1, seed=0):
         return 20 + effects[warmup] + shared[seed] + rng.normal(0, noise)
 
     return sweep(objective, grid)
+
+
+CELLS = [Cell(1e-2, 0.9, "none", seed) for seed in (1, 2)]
+
+
+def result_of(cell, status="done"):
+    return Result(cell.name, cell.values, status, 0.5 if status == "done" else None, {}, 1.0)

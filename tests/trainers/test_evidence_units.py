@@ -31,11 +31,15 @@ def written_sweep(tmp_path):
     folder = reports.write_sweep(tmp_path / "sweep", lambda **point: 0.0555 + 0.0005 * point["seed"], GRID)
     lists = {f"{name}s": values for name, values in GRID.items()}
     settings = types.SimpleNamespace(
-        **lists, search="grid", axes={}, warmup_periods=[], plain=lambda: {"dataset": "digits"}
+        **lists,
+        task="image_classification",
+        search="grid",
+        axes={},
+        warmup_periods=[],
+        plain=lambda: {"dataset": "digits"},
     )
-    task = types.SimpleNamespace(name="image_classification", objective="error", direction="min")
     results = {result.name: result for result in read_results(folder)}
-    return folder, Tables(Folder(folder), settings, task, results).write()
+    return folder, Tables(Folder(folder), settings, OBJECTIVES[settings.task], results).write()
 
 
 def test_an_error_is_told_in_per_cent_everywhere_with_the_same_digits(sweep):

@@ -16,7 +16,7 @@ from trainers.engine.lock import locked
 from trainers.engine.run import train
 from trainers.sweeps import trial
 from trainers.sweeps.results import read_results
-from trainers.sweeps.space import fingerprint, grid, trial_config
+from trainers.sweeps.space import grid, trial_config
 from trainers.sweeps.sweep import sweep
 
 
@@ -180,11 +180,6 @@ def test_a_sweep_does_not_grow_with_other_data(one_run):
     finally:
         (data / "rows").unlink()
     assert len(rows(folder)) == 1
-
-
-def test_a_worker_with_other_places_of_data_is_a_foreign_one():
-    assert fingerprint(settings("-")) == fingerprint(settings("elsewhere", seeds=(7,)))
-    assert fingerprint(settings("-")) != fingerprint(settings("-", data="/elsewhere"))
 
 
 def test_the_tables_are_there_after_the_first_trial(tmp_path, monkeypatch):

@@ -57,9 +57,17 @@ def test_the_call_takes_a_name_of_a_task_and_only_its_flags(tmp_path):
     tf.constant(0)  # from here on TensorFlow is at work, whichever tests have run before
     with pytest.raises(ConfigError, match="--threads must be set before TensorFlow starts, or be 0"):
         sweeps.run(TASK.name, tmp_path / "run", **{**FLAGS, "threads": 7})
-    with pytest.raises(ConfigError, match="--workers must be 1 in a process in which TensorFlow is running"):
-        sweeps.run(TASK.name, tmp_path / "run", **FLAGS, workers=2)
     assert not (tmp_path / "run").exists()
+
+
+@pytest.mark.slow
+def test_several_workers_run_from_a_process_in_which_tensorflow_is_at_work(tmp_path):
+    tf.constant(0)
+    flags = {**FLAGS, "threads": 1}
+    table = sweeps.run(TASK, tmp_path / "two", **flags, workers=2)
+    again = sweeps.run(TASK, tmp_path / "again", **{**flags, "seeds": [1]}, workers=2)  # another Ray in this process
+    shared = table[table.seed == 1].reset_index(drop=True)
+    pandas.testing.assert_frame_equal(shared.drop(columns="seconds"), again.drop(columns="seconds"))
 
 
 def test_an_incomplete_sweep_is_an_error_and_what_there_is_can_be_read(tmp_path):

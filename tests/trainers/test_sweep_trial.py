@@ -4,8 +4,8 @@ import json
 
 import pytest
 
-from tests.trainers.coordination import CELLS, ended, in_thread, result_of
-from tests.trainers.helpers import stopped_at_the_first_checkpoint, wait_for
+from tests.trainers.helpers import ended, in_thread, stopped_at_the_first_checkpoint, wait_for
+from tests.trainers.sweeps import CELLS, result_of
 from tests.trainers.tiny_sweep import settings
 from trainers.engine.lock import InUseError
 from trainers.sweeps import trial

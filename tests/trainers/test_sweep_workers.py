@@ -1,24 +1,27 @@
 """A sweep by several processes: the same bits with any number of them, whoever dies."""
 
 import json
+import os
 import random
 import signal
+import sys
 import time
 
 import psutil
 import pytest
 
-from tests.commands import free_port
-from tests.trainers.helpers import finish, program, records, status, wait_for
-from tests.trainers.tiny_sweep import start, values_of
-from trainers.engine.flags import make_config
-from trainers.sweeps import workers
+from tests.trainers.helpers import finish, program, records, wait_for
+from tests.trainers.nodes import isolated
+from tests.trainers.tiny_sweep import settings, start, values_of
+from trainers.engine.checkpoint import Checkpoints
+from trainers.engine.flags import ConfigError, make_config
 from trainers.sweeps.results import read_results
 from trainers.sweeps.space import sweep_config_class
 from trainers.sweeps.sweep import sweep
 
-ROLE = {"KERASTUNER_ORACLE_IP": "127.0.0.1", "KERASTUNER_ORACLE_PORT": str(free_port())}
+pytestmark = pytest.mark.xdist_group("ray")  # one at a time
 LONGER = {"steps": 60, "step_seconds": 0.03}
+WORKER = "ray::Worker"
 
 
 @pytest.fixture(scope="module")
@@ -28,16 +31,19 @@ def swept(tmp_path_factory):
     return folder, finish(start(folder))[0]
 
 
-def role(name):
-    return {**ROLE, "KERASTUNER_TUNER_ID": name}
+@pytest.fixture(scope="module")
+def calm(tmp_path_factory):
+    """The same with runs that take seconds."""
+    folder = tmp_path_factory.mktemp("calm") / "run"
+    return folder, finish(start(folder, **LONGER))[0]
 
 
-def workers_of(process):
-    """The processes that run trials, not the one that forks them."""
-    return [child for child in psutil.Process(process.pid).children(recursive=True) if not child.children()]
+def workers_of(process, doing=".run"):
+    """The processes that run trials, not the other ones of Ray."""
+    found = [child for child in psutil.Process(process.pid).children(recursive=True) if child.cmdline()]
+    return [child for child in found if child.cmdline()[0].startswith(WORKER + doing)]
 
 
-@pytest.mark.slow
 def test_two_workers_share_the_trials_and_change_no_bit(swept, tmp_path):
     folder, said = swept
     output, _ = finish(start(tmp_path / "run", workers=2))
@@ -78,29 +84,96 @@ def test_a_trial_has_the_bits_of_a_run_of_its_own_with_any_number_of_workers(tas
 
 
 @pytest.mark.slow
-def test_a_dead_worker_is_replaced_and_a_silent_one_loses_its_trial(tmp_path):
-    options = {**LONGER, "worker_timeout": 3}
-    calm, _ = finish(start(tmp_path / "calm", **options))
-    process = start(tmp_path / "run", workers=2, **options)
-    wait_for(lambda: read_results(tmp_path / "run"))
+def test_a_dead_worker_is_replaced_and_a_silent_one_loses_its_trial(calm, tmp_path):
+    process = start(tmp_path / "run", workers=2, worker_timeout=3, **LONGER)
+    wait_for(lambda: len(read_results(tmp_path / "run")) >= 1 and workers_of(process))
     workers_of(process)[0].kill()
-    wait_for(lambda: len(read_results(tmp_path / "run")) >= 3)
+    wait_for(lambda: len(read_results(tmp_path / "run")) >= 3 and workers_of(process))
     workers_of(process)[-1].send_signal(signal.SIGSTOP)
-    output, _ = finish(process)
-    assert output == calm
-    assert values_of(tmp_path / "run") == values_of(tmp_path / "calm")
+    output, errors = finish(process)
+    folder, said = calm
+    assert output == said
+    assert "(raylet)" not in errors
+    assert values_of(tmp_path / "run") == values_of(folder)
+    taken = [path for path in (tmp_path / "run/trials").iterdir() if "@2" in path.name]
+    assert len(taken) >= 2  # those of the two workers, and of one that a busy machine has kept silent
 
 
 @pytest.mark.slow
-def test_chief_and_workers_end_when_their_starter_is_killed(tmp_path):
+def test_a_lost_ray_does_not_stop_workers_from_writing_and_nothing_is_run_twice(calm, tmp_path):
+    """Without its raylet, Ray calls workers dead that are alive."""
     process = start(tmp_path / "run", workers=2, **LONGER)
     wait_for(lambda: read_results(tmp_path / "run"))
-    children = psutil.Process(process.pid).children(recursive=True)
-    assert len(children) == 3  # two workers and the process that forks them
+    everyone = psutil.Process(process.pid).children(recursive=True)
+    next(child for child in everyone if child.name() == "raylet").kill()
+    try:
+        process.communicate(timeout=120)
+    finally:
+        process.kill()
+        process.communicate()
+    output, _ = finish(start(tmp_path / "run", workers=2, worker_timeout=20, **LONGER))
+    folder, said = calm
+    assert output == said
+    assert values_of(tmp_path / "run") == values_of(folder)
+    assert len(list((tmp_path / "run/trials").glob("*/result.json"))) == 8
+
+
+@pytest.mark.slow
+def test_workers_end_when_the_driver_is_killed_and_the_next_start_resumes(calm, tmp_path):
+    process = start(tmp_path / "run", workers=2, **LONGER)
+    wait_for(lambda: read_results(tmp_path / "run"))
+    workers = workers_of(process, "")
+    assert len(workers) == 2
     process.kill()
     process.communicate()
-    _, alive = psutil.wait_procs(children, timeout=20)
+    _, alive = psutil.wait_procs(workers, timeout=10)
     assert not alive
+    output, _ = finish(start(tmp_path / "run", workers=2, **LONGER))
+    folder, said = calm
+    assert output == said
+    assert values_of(tmp_path / "run") == values_of(folder)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])
+def test_a_signal_saves_every_trial_and_leaves_no_process(number, calm, tmp_path):
+    process = start(tmp_path / "run", workers=2, **{**LONGER, "checkpoint_every": 60}, process_group=0)
+    wait_for(lambda: read_results(tmp_path / "run") and len(workers_of(process)) == 2)
+    everyone = psutil.Process(process.pid).children(recursive=True)
+    began = time.monotonic()
+    os.killpg(process.pid, number)  # as Ctrl-C does, which reaches Ray's processes too
+    _, errors = finish(process, code=128 + number)
+    assert time.monotonic() - began < 10
+    assert f"stopped by {number.name}: run the same command again to resume" in errors
+    _, alive = psutil.wait_procs(everyone, timeout=5)
+    assert not alive
+    left = [path for path in (tmp_path / "run/trials").iterdir() if not (path / "result.json").exists()]
+    assert len(left) == 2
+    assert all(Checkpoints(path / "checkpoints").newest_header()["step"] > 0 for path in left)
+    output, _ = finish(start(tmp_path / "run", workers=2, **{**LONGER, "checkpoint_every": 60}))
+    assert output == calm[1]
+    assert values_of(tmp_path / "run") == values_of(calm[0])
+
+
+@pytest.mark.slow
+def test_ray_listens_on_loopback_only_and_wants_a_token(tmp_path):
+    process = start(tmp_path / "run", workers=2, **{**LONGER, "steps": 1000})
+    wait_for(lambda: len(workers_of(process)) == 2)
+    everyone = [psutil.Process(process.pid), *psutil.Process(process.pid).children(recursive=True)]
+    listening = [each.laddr for one in everyone for each in one.net_connections("inet") if each.status == "LISTEN"]
+    assert {address.ip for address in listening} <= {"127.0.0.1", "::1", "::ffff:127.0.0.1"}
+    assert {each.nice() for each in workers_of(process, "")} == {0}
+    [raylet] = [each for each in everyone if each.name() == "raylet"]
+    [address] = [part.partition("=")[2] for part in raylet.cmdline() if part.startswith("--gcs-address=")]
+    home = tmp_path / "home"  # without the token that Ray may have kept there
+    home.mkdir()
+    for token in ({"RAY_AUTH_MODE": "token", "RAY_AUTH_TOKEN": "0" * 64}, {}, {"RAY_AUTH_MODE": "disabled"}):
+        foreign = {"RAY_ENABLE_WINDOWS_OR_OSX_CLUSTER": "0", "HOME": str(home), **token}
+        _, errors = finish(start(tmp_path / "other", foreign, ray_address=address), code=2)
+        assert f"Received: '{address}' (a wrong or no token:" in errors.splitlines()[-1]
+    assert not (tmp_path / "other").exists()
+    process.terminate()
+    finish(process, code=143)
 
 
 @pytest.mark.slow
@@ -119,27 +192,6 @@ def test_a_killed_sweep_ends_like_an_undisturbed_one(swept, tmp_path):
 
 
 @pytest.mark.slow
-def test_workers_of_several_machines_join_leave_and_are_refused_if_they_are_foreign(swept, tmp_path):
-    """A worker before its chief, one with another configuration, one that ends in the middle."""
-    first = start(tmp_path / "run", role("worker0"))
-    foreign = start(tmp_path / "run", role("foreign"), steps=7)
-    chief = start(tmp_path / "run", role("chief"))
-    _, errors = finish(foreign, code=2)
-    assert "whose run has steps=6, not 7" in errors
-    wait_for(lambda: read_results(tmp_path / "run"))
-    second = start(tmp_path / "run", role("worker1"))
-    first.send_signal(signal.SIGTERM)
-    finish(first, code=143)
-    output, _ = finish(chief)
-    folder, said = swept
-    assert output == said
-    assert values_of(tmp_path / "run") == values_of(folder)
-    assert status(tmp_path / "run") == "done\n"
-    second.communicate(timeout=60)
-    assert second.returncode == 0
-
-
-@pytest.mark.slow
 def test_a_second_start_of_the_program_is_refused(tmp_path):
     process = start(tmp_path / "run", **LONGER)
     wait_for(lambda: read_results(tmp_path / "run"))
@@ -149,26 +201,65 @@ def test_a_second_start_of_the_program_is_refused(tmp_path):
     assert len(read_results(tmp_path / "run")) == 8
 
 
+@pytest.mark.slow
+def test_a_cluster_is_used_as_it_grows_and_shrinks_and_nodes_that_differ_are_not(tmp_path):
+    told = json.loads(isolated(sys.executable, "-m", "tests.trainers.joining", str(tmp_path)).splitlines()[-1])
+    rule = "error: Every node must have this checkout, its packages, and --output_dir at the same paths. Received: "
+    for name, found in (
+        ("folder", f"no --output_dir={tmp_path}/shared/run"),
+        ("version", "keras-hub 0.0.1 instead of"),
+    ):
+        code, line = told[name]
+        assert code == 2
+        assert line.startswith(rule)
+        assert found in line
+    code, line = told["room"]
+    assert (code, line.partition("Received: ")[2]) == (
+        2,
+        "1 CPUs and 8 GPUs, and no node has more than 2 CPUs and 1 GPUs",
+    )
+    assert told["written"] == []
+    assert (told["counts"], told["code"]) == ([1, 2], 0)
+    assert "a worker is not used: " in told["warned"]
+    assert told["gpus"] == ["0"]
+    assert (told["hidden"], told["no_gpus"]) == (0, ["-1"])
+    assert {status for status, *_ in values_of(tmp_path / "shared/run").values()} == {"done"}
+
+
+def test_ray_that_is_not_installed_is_named_with_its_extra(tmp_path, monkeypatch):
+    monkeypatch.setitem(sys.modules, "ray", None)
+    with pytest.raises(ConfigError, match=r"need Ray: pip install -e '.\[ray\]'. Received: Ray is not installed"):
+        sweep(settings(tmp_path / "run", workers=2))
+    assert not (tmp_path / "run").exists()
+
+
 @pytest.mark.parametrize(
-    ("named", "count", "shares"),
+    ("address", "received"),
     [
-        ("0,1,2,3", 2, ["0,2", "1,3"]),
-        ("5", 3, ["5", "5", "5"]),
-        ("GPU-a,GPU-b", 2, ["GPU-a", "GPU-b"]),
-        ("", 2, ["", ""]),
-        (None, 2, ["0", "1"]),  # as the folder of devices has them
+        ("127.0.0.1:9", "'127.0.0.1:9', which does not answer"),
+        ("127.0.0.1:99999", "'127.0.0.1:99999', which does not answer"),
+        ("ray://127.0.0.1:10001", "'ray://127.0.0.1:10001'"),
+        ("somewhere", "'somewhere'"),
     ],
 )
-def test_workers_share_the_gpus_out_among_themselves(named, count, shares, tmp_path, monkeypatch):
-    devices, told = tmp_path / "devices", tmp_path / "told"
-    for folder in (devices, told):
-        folder.mkdir()
-    for name in ("nvidia0", "nvidia1", "nvidiactl"):
-        (devices / name).touch()
-    monkeypatch.delenv(workers.GPUS, raising=False)
-    environment = {} if named is None else {workers.GPUS: named}
-    finish(program("tests.trainers.gpu_shares", str(count), str(devices), str(told), **environment))
-    assert [(told / f"worker{number}").read_text() for number in range(count)] == shares
+@pytest.mark.parametrize("by_variable", [False, True])
+def test_an_address_without_ray_is_refused_soon(address, received, by_variable, tmp_path, monkeypatch):
+    monkeypatch.setenv("RAY_ADDRESS", address if by_variable else "")
+    flag = {} if by_variable else {"ray_address": address}
+    began = time.monotonic()
+    with pytest.raises(ConfigError, match=f"--ray_address must be the host:port of a Ray .* Received: {received}"):
+        sweep(settings(tmp_path / "run", **flag))
+    assert time.monotonic() - began < 10
+    assert not (tmp_path / "run").exists()
+
+
+@pytest.mark.slow
+def test_more_gpus_than_there_are_and_bad_data_are_refused_before_anything_is_written(tmp_path):
+    _, errors = finish(start(tmp_path / "run", workers=2, gpus_per_trial=3), code=2)
+    assert "must not exceed what a node of the cluster has. Received: 1 CPUs and 3 GPUs" in errors.splitlines()[-1]
+    _, errors = finish(start(tmp_path / "run", workers=2, data="/nowhere"), code=2)
+    assert errors.splitlines()[-1] == "error: --data must be a folder. Received: /nowhere"
+    assert not (tmp_path / "run").exists()
 
 
 def test_a_dry_run_of_a_sweep_reckons_with_all_its_runs_and_writes_nothing(tmp_path):

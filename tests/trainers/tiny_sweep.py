@@ -41,6 +41,7 @@ class Troubled(Tiny):
         return super().load(dataclasses.replace(config, rows=int(rows.read_text())) if rows.is_file() else config)
 
     def fill_folder(self, folder, config, data):
+        (folder / "gpus").write_text(os.environ.get("CUDA_VISIBLE_DEVICES", "all"))
         if config.seed == config.deadly_seed:
             os.kill(os.getpid(), signal.SIGKILL)
         if config.seed == config.broken_seed:
@@ -75,13 +76,15 @@ def settings(folder, **options):
     return make_config(CONFIG, {**SMALL, "threads": 0, "output_dir": str(folder), **options})
 
 
-def start(folder, environment=None, **options):
+def start(folder, environment=None, process_group=None, **options):
     """Starts the program as a user would."""
     values = {**SMALL, "output_dir": str(folder), **options}
     del values["progress"]
     flags = [f"--{name}={_text(value)}" for name, value in values.items() if name != "sweep"]
     flags += [f"--sweep={axis}" for axis in values.get("sweep", ())]
-    return program("tests.trainers.tiny_sweep", "--noprogress", *flags, **(environment or {}))
+    return program(
+        "tests.trainers.tiny_sweep", "--noprogress", *flags, process_group=process_group, **(environment or {})
+    )
 
 
 def values_of(folder):

@@ -33,11 +33,6 @@ def averages_of(optimizer: Any) -> list[Any]:
     return found
 
 
-def is_at_work() -> bool:
-    """Whether TensorFlow is initialized in this process, with threads that a fork would not have."""
-    return bool(context.context()._initialized)
-
-
 def keep_sums_as_they_are() -> None:
     """Turns off one graph optimization.
 

@@ -21,6 +21,10 @@ SAME_SIGNAL_SECONDS = 0.3
 HEARD = b"\nstopping: this step is finished and saved first; a second signal stops immediately\n"
 
 
+PARENT = "TFWARMUP_PARENT"  # the process without which a program ends, because nobody else could stop it
+POLL_SECONDS = 0.1
+
+
 class StopRequested(KeyboardInterrupt):
     """A signal asked this process to stop; `exit_code` is what a shell reports for the signal."""
 
@@ -42,6 +46,8 @@ _handlers: dict[int, Any] = {}
 
 def listen() -> None:
     """Makes this process stop as this module describes. Must be called in the main thread, by a program."""
+    if os.environ.get(PARENT):
+        threading.Thread(target=_end_without_parent, daemon=True).start()
     reading, writing = os.pipe()
     os.set_blocking(writing, False)
     _handlers.update(dict.fromkeys(SIGNALS, _handle))
@@ -50,23 +56,15 @@ def listen() -> None:
     threading.Thread(target=_watch, args=(reading,), daemon=True).start()
 
 
-def listen_in_child() -> None:
-    """Like `listen`, for a forked process whose parent passes its own signal on as SIGTERM.
-
-    Ctrl-C reaches every process of a terminal, so a child leaves it to its parent. A second signal ends the parent, and
-    with it the child.
-    """
-    global _state
-    _state = _State()
-    signal.set_wakeup_fd(-1)
-    _handlers.update({signal.SIGINT: signal.SIG_IGN, signal.SIGTERM: _handle})
-    keep_listening()
-
-
 def keep_listening() -> None:
     """Installs the handlers again: TensorFlow's cluster service replaces the handler of SIGTERM."""
     for number, handler in _handlers.items():
         signal.signal(number, handler)
+
+
+def request(number: int) -> None:
+    """Makes a run in this process stop as if the signal had arrived. May be called in any thread."""
+    _state.requested = number
 
 
 def requested() -> int | None:
@@ -134,3 +132,10 @@ def _watch(reading: int) -> None:
                     os.write(visible_error(), HEARD)
             elif now - first > SAME_SIGNAL_SECONDS:
                 os._exit(128 + number)
+
+
+def _end_without_parent() -> None:
+    parent = int(os.environ[PARENT])
+    while os.getppid() == parent:
+        time.sleep(POLL_SECONDS)
+    os._exit(1)

@@ -3,7 +3,6 @@
 from typing import NamedTuple
 
 from trainers.analysis.config import AnalysisConfig
-from trainers.engine.program import imported_late
 from trainers.figures.config import SimulationConfig, WarmupConfig
 from trainers.reproduction.steps import CONFIGS, Step, sweep_step, updates_done
 
@@ -38,10 +37,10 @@ def analysis_step(
     return Step(
         name,
         title,
+        program="trainers.gradient_analysis",
         task="gradient_analysis",
         config_class=AnalysisConfig,
         arguments=(*arguments, "--noprogress"),
-        work=imported_late("trainers.analysis.program", "analyse"),
         seconds=seconds,
         done=updates_done,
         data=data or {},
@@ -52,19 +51,19 @@ COMPUTED = (
     Step(
         name="warmups",
         title="warmup factors and their effective periods",
+        program="trainers.effective_warmup",
         task="effective_warmup",
         config_class=WarmupConfig,
         arguments=(),
-        work=imported_late("trainers.figures.programs", "draw_warmups"),
         seconds=2,
     ),
     Step(
         name="simulation",
         title="Adam's updates at a simulated minimum",
+        program="trainers.simulate",
         task="simulate",
         config_class=SimulationConfig,
         arguments=("--iterations=10000",),
-        work=imported_late("trainers.figures.programs", "simulate"),
         seconds=7,
     ),
     analysis_step(

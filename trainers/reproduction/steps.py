@@ -10,7 +10,6 @@ from typing import Any
 
 from trainers.engine.config import TUNED_WARMUPS
 from trainers.engine.flags import Settings, parse_arguments
-from trainers.engine.program import imported_late
 from trainers.sweeps.kept import known_results
 from trainers.sweeps.results import AGAIN, finished_trials
 from trainers.sweeps.space import SweepSettings, grid, sweep_config_class
@@ -29,10 +28,10 @@ class Step:
     Args:
         name: The name of the step in `--only`, and of its folder.
         title: A description in a few words.
+        program: The module that is run, which does not repeat what is already done.
         task: The task in its config.json.
         config_class: The class of its flags.
         arguments: The flags on its command line.
-        work: Runs the step, without repeating what is already done.
         seconds: Approximate time on two cores, used only to estimate the time left.
         done: Returns how much is done, as (done, total, unit). Called while the step runs.
         folder: Its folder, if not `name`: that of the sweep that the step adds runs to.
@@ -41,10 +40,10 @@ class Step:
 
     name: str
     title: str
+    program: str
     task: str
     config_class: type[Settings]
     arguments: tuple[str, ...]
-    work: Callable[[Any], str]
     seconds: float
     done: Callable[[Any], tuple[int, int, str] | None] = lambda _: None
     folder: str = ""
@@ -55,16 +54,24 @@ class Step:
         """The name of its folder."""
         return self.folder or self.name
 
-    def config(self, folder: pathlib.Path, workers: int, data: str | None = None, known: str | None = None) -> Settings:
+    def flags(self, folder: pathlib.Path, workers: int, data: str | None = None, known: str | None = None) -> list[str]:
+        """The command line of its program."""
         more = [f"--output_dir={folder / self.place}"]
-        if issubclass(self.config_class, SweepSettings):
+        if self.is_sweep:
             more += [f"--workers={workers}", "--noprogress"]
             if known and pathlib.Path(known, self.place).is_dir():
                 more += [f"--known_results={pathlib.Path(known, self.place)}"]
         if self.data:
             more += [f"--{flag}={pathlib.Path(data or '', place)}" for flag, place in self.data.items()]
             more += [f"--cache_dir={folder / CACHE}"]
-        return parse_arguments(self.config_class, [*self.arguments, *more])
+        return [*self.arguments, *more]
+
+    @property
+    def is_sweep(self) -> bool:
+        return issubclass(self.config_class, SweepSettings)
+
+    def config(self, folder: pathlib.Path, workers: int, data: str | None = None, known: str | None = None) -> Settings:
+        return parse_arguments(self.config_class, self.flags(folder, workers, data, known))
 
     def missing_data(self, data: str | None) -> list[str]:
         """The files and folders that it needs and `--data` lacks."""
@@ -85,10 +92,10 @@ def sweep_step(
     return Step(
         name,
         title,
+        program="trainers.sweep",
         task=f"sweep of {task}",
         config_class=sweep_config_class(task),
         arguments=(f"--flagfile={CONFIGS}/reproduce/{config}.flags",),
-        work=imported_late("trainers.sweeps.sweep", "sweep"),
         seconds=seconds,
         done=tuned_trials_done if folder else trials_done,
         folder=folder,

@@ -6,9 +6,9 @@ import pathlib
 from collections.abc import Iterable, Mapping
 from typing import Any
 
-from trainers.engine.files import UnreadableError, read_object, read_text
+from trainers.engine.files import UnreadableError, atomic_file, read_object, read_text
 from trainers.engine.flags import ConfigError, require, stored_config
-from trainers.sweeps.results import Result
+from trainers.sweeps.results import RESULT, TRIALS, Result, newest_folder
 from trainers.sweeps.stored import parse_results
 
 CONFIG, RESULTS, ENVIRONMENTS = "config.json", "results.csv", "environments.json"
@@ -48,6 +48,15 @@ def known_results(settings: Any) -> list[Result]:
     theirs = sweep_identity(str(document.get("task")), stored_config(type(settings), document.get("config", {})))
     check_same(ours, theirs, "--known_results must be runs of the same configuration", folder)
     return [result for result in results if result.status != "failed"]
+
+
+def write_known(folder: pathlib.Path, results: Iterable[Result]) -> None:
+    """Writes results of earlier runs into the folder of a sweep, as if they were those of its own trials."""
+    for result in results:
+        trial = newest_folder(folder / TRIALS, result.name)
+        trial.mkdir(parents=True, exist_ok=True)
+        with atomic_file(trial / RESULT) as file:
+            file.write(dataclasses.replace(result, trial=trial.name).to_json().encode())
 
 
 def sweep_identity(task: str, settings: Any) -> dict[str, Any]:

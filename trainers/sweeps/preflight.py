@@ -1,18 +1,14 @@
 """Checks before the first trial what every trial of a sweep needs: data, a batch that fits, and optimizers."""
 
-import multiprocessing
 import pathlib
 from collections.abc import Iterable, Mapping
 from typing import Any
 
 from trainers.engine.config import Config
-from trainers.engine.errors import DataError
 from trainers.engine.files import UnreadableError, read_object
 from trainers.engine.flags import ConfigError
 from trainers.engine.initial import model_file
 from trainers.engine.optimizers import bare_optimizer
-from trainers.engine.private import is_at_work
-from trainers.engine.processes import fork
 from trainers.engine.records import CONFIG
 from trainers.engine.setup import Beginning
 from trainers.engine.task import Task
@@ -20,8 +16,6 @@ from trainers.sweeps.cells import FIELDS, PERIOD, Cell
 from trainers.sweeps.results import TRIALS, Result
 from trainers.sweeps.reuse import Setups, is_reusable, without_values
 from trainers.sweeps.space import trial_config
-
-REFUSALS: dict[str, type[Exception]] = {"ConfigError": ConfigError, "DataError": DataError}
 
 
 def check_cells(
@@ -71,34 +65,6 @@ def _check_data(settings: Any, trial: str, data: str) -> None:
             "--output_dir must be new or hold runs with the same data. "
             f"Received: {settings.output_dir}, whose runs had other data than what is given now"
         )
-
-
-def check_cells_apart(settings: Any, task: Task, cells: Iterable[Cell], results: Iterable[Result] = ()) -> None:
-    """Runs `check_cells` in a separate process: TensorFlow must not be running in a process that forks workers."""
-    if is_at_work():
-        raise ConfigError(
-            "--workers must be 1 in a process in which TensorFlow is running, because it cannot be forked. "
-            f"Received: {settings.workers}"
-        )
-    receiving, sending = multiprocessing.Pipe(duplex=False)
-
-    def check() -> None:
-        try:
-            check_cells(settings, task, cells, results)
-        except (ConfigError, DataError) as error:
-            sending.send((type(error).__name__, str(error)))
-
-    process = fork(check)
-    sending.close()
-    try:
-        kind, message = receiving.recv()
-    except EOFError:  # nothing was sent: no error
-        process.join()
-        if process.exitcode:
-            raise RuntimeError("the check of the sweep's first trials ended with an error") from None
-        return
-    process.join()
-    raise REFUSALS.get(kind, ConfigError)(message)
 
 
 def _config_groups(settings: Any, cells: Iterable[Cell]) -> list[list[Config]]:

@@ -4,8 +4,7 @@ from typing import Any
 
 from tqdm import tqdm
 
-from trainers.engine.task import Task
-from trainers.evidence.objectives import objective_named
+from trainers.evidence.objectives import Objective
 from trainers.sweeps.results import Result
 
 
@@ -13,16 +12,15 @@ class Progress:
     """The progress line.
 
     Args:
-        task: The task that is trained.
+        objective: What the runs are compared by.
         total: Total number of runs, if known.
         done: Number of runs that were done before.
         shown: Whether to show the line.
     """
 
-    def __init__(self, task: Task, total: int | None, done: int, shown: bool) -> None:
-        self.task = task
+    def __init__(self, objective: Objective, total: int | None, done: int, shown: bool) -> None:
         self.best: float | None = None
-        self._objective = objective_named(task.name, f"val_{task.objective}", task.direction)
+        self._objective = objective
         self._bar = tqdm(total=total, initial=done, unit="trial", desc="sweep", disable=not shown)
 
     def __enter__(self) -> "Progress":
@@ -32,7 +30,7 @@ class Progress:
         self._bar.close()
 
     def finished(self, result: Result) -> None:
-        choose = min if self.task.direction == "min" else max
+        choose = min if self._objective.direction == "min" else max
         if result.objective is not None:
             self.best = result.objective if self.best is None else choose(self.best, result.objective)
         self._bar.set_postfix_str(

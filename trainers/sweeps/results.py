@@ -127,6 +127,14 @@ def finished_trials(folder: pathlib.Path) -> list[pathlib.Path]:
     return sorted(path.parent for path in (folder / TRIALS).glob(f"*/{RESULT}"))
 
 
+def newest_folder(trials: pathlib.Path, name: str) -> pathlib.Path:
+    """The folder where a trial is or will be. Older folders were taken over and are files now."""
+    folder, number = trials / name, 2
+    while (following := trials / f"{name}{AGAIN}{number}").exists():
+        folder, number = following, number + 1
+    return folder
+
+
 def results_csv(results: Iterable[Result], objective: str, grid: Grid | None = None) -> str:
     """A row for each run, in the order of the grid: hyperparameters, objective, other metrics, duration, status, error.
 

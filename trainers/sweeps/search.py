@@ -11,9 +11,8 @@ from keras_tuner.oracles import BayesianOptimizationOracle, HyperbandOracle, Ran
 
 from trainers.engine.config import TUNED_WARMUPS
 from trainers.sweeps.cells import PERIOD, Cell
-from trainers.sweeps.coordinator import WAIT
+from trainers.sweeps.private import without_files
 from trainers.sweeps.results import Result
-from trainers.sweeps.service import unlocked_on_error, without_files
 from trainers.sweeps.space import make_cell
 
 EPOCHS = "tuner/epochs"  # Hyperband's name for the length of a trial
@@ -34,29 +33,22 @@ class SearchSource:
         self.objective = keras_tuner.Objective(objective, direction)
         self.oracle = _make_oracle(settings, self.objective)
         self.total = settings.trials * len(settings.seeds) if settings.search != "hyperband" else None
-        self.drawn: dict[str, Cell] = {}
+        self.planned: dict[str, Cell] = {}
         self._waiting: collections.deque[Cell] = collections.deque()
         self._open: dict[str, tuple[Trial, list[Cell], dict[str, Result | None]]] = {}
         self._worst: float | None = None
         self._names = itertools.count()
 
-    def next(self) -> Cell | str | None:
+    def next(self) -> Cell | None:
         if not self._waiting:
-            with unlocked_on_error(self.oracle):
-                trial = self.oracle.create_trial(f"cell{next(self._names)}")
+            trial = self.oracle.create_trial(f"cell{next(self._names)}")
             if trial.status != TrialStatus.RUNNING:
-                return WAIT if trial.status == TrialStatus.IDLE or self._open else None
+                return None
             cells = [self._cell(trial.hyperparameters.values, seed) for seed in self.settings.seeds]
             self._open[trial.trial_id] = (trial, cells, {})
-            self.drawn |= {cell.name: cell for cell in cells}
+            self.planned |= {cell.name: cell for cell in cells}
             self._waiting.extend(cells)
         return self._waiting.popleft()
-
-    def take(self, name: str) -> Cell | None:
-        cell = next((cell for cell in self._waiting if cell.name == name), None)
-        if cell is not None:
-            self._waiting.remove(cell)
-        return cell
 
     def ended(self, cell: Cell, result: Result | None) -> None:
         if result is not None and result.objective is not None:
@@ -74,11 +66,10 @@ class SearchSource:
         values = [self._value(result) for result in results]
         known = [value for value in values if value is not None]
         trial.status = TrialStatus.COMPLETED if len(known) == len(values) else TrialStatus.FAILED
-        with unlocked_on_error(self.oracle):
-            if trial.status == TrialStatus.COMPLETED:
-                score = math.fsum(known) / len(known)
-                self.oracle.update_trial(trial.trial_id, {self.objective.name: score})
-            self.oracle.end_trial(trial)
+        if trial.status == TrialStatus.COMPLETED:
+            score = math.fsum(known) / len(known)
+            self.oracle.update_trial(trial.trial_id, {self.objective.name: score})
+        self.oracle.end_trial(trial)
 
     def _value(self, result: Result | None) -> float | None:
         if result is None or result.status == "failed":

@@ -2,9 +2,7 @@
 
 import dataclasses
 import functools
-import hashlib
 import itertools
-import json
 import math
 from typing import Any, ClassVar
 
@@ -57,7 +55,24 @@ class SweepSettings(Settings):
         identity=False,
     )
     trials: int = option(20, "Cells that a random or bayesian search tries.", identity=False)
-    workers: int = option(1, "Processes on this machine that run trials.", identity=False)
+    workers: int = option(
+        1,
+        "Trials at once: 1 runs them in this process, more in processes that Ray starts on this machine.",
+        identity=False,
+    )
+    ray_address: str | None = option(
+        None,
+        "Ray cluster to run trials on: host:port, or auto for the one of this machine; by default, RAY_ADDRESS. As "
+        "many trials run at once as it has room for, with --workers above 1 at most that many.",
+        identity=False,
+    )
+    cpus_per_trial: float = option(1.0, "CPUs that Ray reserves for a trial.", identity=False)
+    gpus_per_trial: float | None = option(
+        None,
+        "GPUs that Ray gives a trial; a fraction shares one. By default 1 on a cluster with GPUs, and on this machine "
+        "an equal share for each of --workers.",
+        identity=False,
+    )
     worker_timeout: float = option(
         300.0, "Seconds without a response after which a worker loses its trial to another.", identity=False
     )
@@ -76,6 +91,10 @@ class SweepSettings(Settings):
         for name in ("trials", "workers"):
             require(getattr(self, name) >= 1, f"--{name} must be an integer >= 1", getattr(self, name))
         require(self.worker_timeout > 0, "--worker_timeout must be a number > 0", self.worker_timeout)
+        require(0 < self.cpus_per_trial < math.inf, "--cpus_per_trial must be a number > 0", self.cpus_per_trial)
+        gpus = self.gpus_per_trial
+        rule = "--gpus_per_trial must be a number in [0, 1] or a whole number"
+        require(gpus is None or (gpus >= 0 and (gpus < 1 or gpus.is_integer())), rule, gpus)
         for name in LISTS:
             values = getattr(self, name)
             require(values or name == "warmup_periods", f"--{name} must have at least one value", values)
@@ -171,12 +190,3 @@ def table_grid(settings: Any) -> dict[str, list[Any]]:
     lists = {name: list(getattr(settings, f"{name}s")) for name in FIELDS}
     tuned = {PERIOD: list(settings.warmup_periods)} if settings.warmup_periods else {}
     return {**lists, **tuned, **{name: list(values) for name, values in settings.axes.items()}}
-
-
-def fingerprint(settings: Any) -> str:
-    """A hash that is the same for settings with the same runs, by which a chief checks its workers.
-
-    It includes where the data are, because nothing has compared their content yet.
-    """
-    identity = {**settings.identity(), **settings.data_places()}
-    return hashlib.sha256(json.dumps(identity, sort_keys=True).encode()).hexdigest()[:16]

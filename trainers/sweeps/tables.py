@@ -6,10 +6,9 @@ import time
 from typing import Any
 
 from trainers.engine.records import RunFolder
-from trainers.engine.task import Task
 from trainers.evidence.findings import Terms, sweep_command
 from trainers.evidence.margins import data_name, margin_of
-from trainers.evidence.objectives import objective_named
+from trainers.evidence.objectives import Objective
 from trainers.sweeps.results import Result, in_unit, results_csv
 from trainers.sweeps.space import base_values, table_grid
 from trainers.sweeps.summary import summary_csv, summary_markdown, summary_text
@@ -22,12 +21,11 @@ SHARE = 20  # writing the tables takes at most about one part in this many of th
 class Tables:
     """results.csv, summary.csv, summary.md and, where a warmup is tuned, tuned.csv of the results so far."""
 
-    def __init__(self, folder: RunFolder, settings: Any, task: Task, results: dict[str, Result]) -> None:
-        self._folder, self._base = folder, base_values(settings)
-        self.objective, self.title = f"val_{task.objective}", f"Sweep of {task.name}"
-        self._display = objective_named(task.name, self.objective, task.direction)
-        margin = margin_of(task.name, data_name(settings.plain()))
-        self._terms = Terms(margin, self._display.unit, sweep_command(task.name, str(folder.path / "config.json")))
+    def __init__(self, folder: RunFolder, settings: Any, objective: Objective, results: dict[str, Result]) -> None:
+        self._folder, self._base, self._objective = folder, base_values(settings), objective
+        self.title = f"Sweep of {settings.task}"
+        margin = margin_of(settings.task, data_name(settings.plain()))
+        self._terms = Terms(margin, objective.unit, sweep_command(settings.task, str(folder.path / "config.json")))
         self._grid = table_grid(settings) if settings.search == "grid" else None
         self._results = dict(results)
         self._next = 0.0
@@ -51,12 +49,12 @@ class Tables:
         """Writes the files and returns the summary for the terminal."""
         results = [self._complete(self._results[name]) for name in sorted(self._results)]
         table = tabulate(
-            [in_unit(result, self._display.shown) for result in results],
-            self._display.label,
-            self._display.direction,
+            [in_unit(result, self._objective.shown) for result in results],
+            self._objective.label,
+            self._objective.direction,
             self._grid,
         )
-        self._folder.write("results.csv", results_csv(results, self.objective, self._grid))
+        self._folder.write("results.csv", results_csv(results, self._objective.metric, self._grid))
         self._folder.write("summary.csv", summary_csv(table))
         found = duels(table, results)
         if found:

@@ -1,12 +1,11 @@
 """Runs one trial in its folder: starts or resumes it, retries it or takes it over, and writes its result once."""
 
-import dataclasses
 import errno
 import json
 import os
 import pathlib
 import time
-from collections.abc import Iterable
+from collections.abc import Sequence
 from typing import Any
 
 import tensorflow as tf
@@ -15,14 +14,19 @@ from tensorboard.plugins.hparams import api as hparams
 from trainers.engine.board import board_tag
 from trainers.engine.checkpoint import Checkpoints
 from trainers.engine.config import Config
+from trainers.engine.devices import intra_op_threads
 from trainers.engine.errors import DivergedError
 from trainers.engine.files import UnreadableError, atomic_file, read_object, remove_leftovers
 from trainers.engine.lock import LOCK, InUseError, check_unlocked
+from trainers.engine.machine import this_machine
+from trainers.engine.records import git_revision, versions
 from trainers.engine.run import train
 from trainers.engine.signals import StopRequested
 from trainers.engine.task import Task
-from trainers.sweeps.environment import this_environment
-from trainers.sweeps.results import AGAIN, RESULT, TRIALS, Result, read_result
+from trainers.sweeps.cells import Cell
+from trainers.sweeps.preflight import check_cells
+from trainers.sweeps.queue import Job, Outcome, Returned
+from trainers.sweeps.results import AGAIN, RESULT, TRIALS, Result, newest_folder, read_result
 from trainers.sweeps.reuse import Setups
 from trainers.sweeps.space import trial_config
 from trainers.tasks import load_task
@@ -43,6 +47,19 @@ class Trials:
     def __init__(self, settings: Any) -> None:
         self.settings, self.task, self.setups = settings, load_task(settings.task), Setups()
         self.folder = pathlib.Path(settings.output_dir) / TRIALS
+
+    def check(self, cells: Sequence[Cell], results: Sequence[Result]) -> None:
+        """Raises a `ConfigError` or `DataError` if there are cells that cannot be run."""
+        check_cells(self.settings, self.task, cells, results, self.setups)
+
+    def outcome(self, job: Job) -> Outcome:
+        """Runs a trial and returns its result, or why there is none. Only a signal is an exception."""
+        try:
+            return self.run(job.cell.name, job.cell.values, job.take_over)
+        except (InUseError, LostTrialError):
+            return Returned.BUSY
+        except Exception as error:  # such as a full disk; a worker that died of it would be started again and again
+            return f"{type(error).__name__}: {error}"
 
     def run(self, name: str, values: dict[str, Any], take_over: bool = False) -> Result:
         """Returns the result of a trial, after running it if there is none. A trial that failed is tried again.
@@ -92,6 +109,16 @@ class Trials:
             raise
 
 
+def this_environment() -> dict[str, Any]:
+    """The environment of the trials that this process runs."""
+    return {
+        "versions": versions(),
+        "git_revision": git_revision(),
+        "machine": this_machine(),
+        "threads": intra_op_threads(),
+    }
+
+
 def _attempts(folder: pathlib.Path, step: int) -> int:
     """How many attempts from this step on have ended their process; 0 if unknown."""
     try:
@@ -99,23 +126,6 @@ def _attempts(folder: pathlib.Path, step: int) -> int:
         return int(stored["count"]) if stored["step"] == step else 0
     except (UnreadableError, KeyError, TypeError, ValueError):
         return 0
-
-
-def newest_folder(trials: pathlib.Path, name: str) -> pathlib.Path:
-    """The folder where a trial is or will be. Older folders were taken over and are files now."""
-    folder, number = trials / name, 2
-    while (following := trials / f"{name}{AGAIN}{number}").exists():
-        folder, number = following, number + 1
-    return folder
-
-
-def write_known(folder: pathlib.Path, results: Iterable[Result]) -> None:
-    """Writes results of earlier runs into the folder of a sweep, as if they were those of its own trials."""
-    for result in results:
-        trial = newest_folder(folder / TRIALS, result.name)
-        trial.mkdir(parents=True, exist_ok=True)
-        with atomic_file(trial / RESULT) as file:
-            file.write(dataclasses.replace(result, trial=trial.name).to_json().encode())
 
 
 def run_cell(task: Task, config: Config, setups: Setups, values: dict[str, Any], before: float = 0.0) -> Result:

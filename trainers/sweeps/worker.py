@@ -1,90 +1,73 @@
-"""A worker: asks for a run, runs it and reports the result, until there are no more."""
+"""A worker of a sweep: an actor of Ray, a process that runs one trial after the other."""
 
-import contextlib
-import time
-from collections.abc import Callable
-from contextlib import AbstractContextManager
-from typing import Any, Protocol
+import os
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any
 
-from trainers.engine.flags import ConfigError
-from trainers.engine.lock import InUseError
-from trainers.engine.signals import StopRequested
-from trainers.sweeps.coordinator import REFUSED, STOP, WAIT, Answer, Coordinator
-from trainers.sweeps.trial import LostTrialError, Trials
+import ray
 
-WAIT_SECONDS = 0.5
-OTHER_SETTINGS = "A worker must have the flags of its chief, apart from the axes of the sweep"
+from trainers.engine import signals
+from trainers.engine.errors import DataError
+from trainers.engine.flags import ConfigError, stored_config
+from trainers.sweeps.cells import Cell
+from trainers.sweeps.cluster import Node, this_node
+from trainers.sweeps.queue import Job, Outcome, Returned
+from trainers.sweeps.results import Result
+from trainers.sweeps.space import sweep_config_class
+from trainers.tasks import unpacked
 
+if TYPE_CHECKING:
+    from trainers.engine.task import Task
 
-class Chief(Protocol):
-    """The interface of whatever hands out runs."""
-
-    def ask(self) -> tuple[Answer, dict[str, Any]]: ...
-
-    def finish(self, identifier: str, content: dict[str, Any]) -> None: ...
-
-    def leave(self, identifier: str) -> None: ...
-
-    def beating(self, identifier: str) -> AbstractContextManager[None]: ...
+CONTROL = "control"  # the group of methods that Ray calls while another one runs a trial
 
 
-class OwnChief:
-    """The chief of a sweep in a single process.
+class Worker:
+    """Runs trials. Ray calls it in the process of an actor, not in its main thread.
 
     Args:
-        coordinator: Hands out the runs.
-        finished: Called after every run.
+        task: The task of the sweep.
+        settings: The flags of the sweep, as plain values.
+        uses_gpus: Whether it was given GPUs; if not, it must not see any, because others may be using them.
     """
 
-    def __init__(self, coordinator: Coordinator, finished: Callable[[], None]) -> None:
-        self._coordinator, self._finished = coordinator, finished
+    def __init__(self, task: "Task | str", settings: dict[str, Any], uses_gpus: bool) -> None:
+        if not uses_gpus:
+            os.environ["CUDA_VISIBLE_DEVICES"] = "-1"
+        self._settings = stored_config(sweep_config_class(unpacked(task)), settings)
+        self._trials: Any = None
 
-    def ask(self) -> tuple[Answer, dict[str, Any]]:
-        answer = self._coordinator.ask("alone", self._coordinator.fingerprint)
-        job = answer.job
-        if job is None:
-            return answer, {}
-        return answer, {"id": job.id, "name": job.cell.name, "values": job.cell.values, "take_over": job.take_over}
+    def surroundings(self, folder: str) -> Node:
+        return this_node(folder)
 
-    def finish(self, identifier: str, content: dict[str, Any]) -> None:
-        self._coordinator.finish(identifier, content)
-        self._finished()
+    def prepare(self) -> None:
+        """Imports TensorFlow and the task, which takes seconds."""
+        from trainers.sweeps.trial import Trials
 
-    def leave(self, identifier: str) -> None:
-        """Does nothing: the chief ends with this process."""
+        self._trials = self._trials or Trials(self._settings)
 
-    def beating(self, identifier: str) -> AbstractContextManager[None]:
-        return contextlib.nullcontext()
+    def check(self, cells: Sequence[Cell], results: Sequence[Result]) -> Exception | None:
+        """The error of `Trials.check`, if there is one."""
+        self.prepare()
+        try:
+            self._trials.check(cells, results)
+        except (ConfigError, DataError) as error:
+            return type(error)(str(error))
+        return None
 
+    def run(self, job: Job) -> Outcome:
+        self.prepare()
+        try:
+            outcome: Outcome = self._trials.outcome(job)
+        except signals.StopRequested:  # the checkpoint is written; Ray would take this for something else
+            return Returned.BUSY
+        return outcome
 
-def work(chief: Chief, trials: Trials) -> None:
-    """Runs trials until the chief has no more."""
-    while True:
-        answer, job = chief.ask()
-        if answer.status == STOP:
-            return
-        if answer.status == REFUSED:
-            raise ConfigError(f"{OTHER_SETTINGS}. Received: different flags")
-        if answer.status == WAIT:
-            time.sleep(WAIT_SECONDS)
-            continue
-        with chief.beating(job["id"]):
-            try:
-                content = _run(trials, job)
-            except StopRequested:
-                chief.leave(job["id"])
-                raise
-        chief.finish(job["id"], content)
-        if "busy" in content:
-            time.sleep(WAIT_SECONDS)
+    @ray.method(concurrency_group=CONTROL)
+    def ping(self) -> None:
+        """Returns at once if this process is alive."""
 
-
-def _run(trials: Trials, job: dict[str, Any]) -> dict[str, Any]:
-    try:
-        return {"result": trials.run(job["name"], job["values"], job["take_over"]).to_json()}
-    except InUseError:
-        return {"busy": True}
-    except LostTrialError:
-        return {"lost": True}
-    except Exception as error:  # such as a full disk; a worker that died of it would be restarted again and again
-        return {"error": f"{type(error).__name__}: {error}"}
+    @ray.method(concurrency_group=CONTROL)
+    def stop(self, number: int) -> None:
+        """Makes the trial end with a checkpoint, as the signal with this number would."""
+        signals.request(number)

@@ -1,133 +1,213 @@
-"""The roles in a sweep with several processes: a chief, which hands out trials, and workers, which run them.
+"""The workers of a sweep on Ray: as many as there is room for, replaced when they die or no longer answer."""
 
-On several machines, the user starts them with keras-tuner's environment variables KERASTUNER_TUNER_ID,
-KERASTUNER_ORACLE_IP and KERASTUNER_ORACLE_PORT. On one machine, the sweep itself is the chief and starts its workers;
-it listens only on the loopback address.
-"""
-
-import multiprocessing
+import contextlib
+import dataclasses
+import logging
 import os
-import pathlib
 import signal
-import socket
 import time
-from collections.abc import Callable
+from collections.abc import Iterator, Sequence
 from typing import Any
 
-from trainers.engine.flags import ConfigError, require
-from trainers.engine.processes import POLL_SECONDS, fork
-from trainers.engine.signals import StopRequested
-from trainers.sweeps.coordinator import SEPARATOR
+from trainers.engine import signals
+from trainers.engine.errors import IncompleteError
+from trainers.engine.flags import ConfigError
+from trainers.sweeps.cells import Cell
+from trainers.sweeps.cluster import Room, differences, free_places, import_ray, last_line
+from trainers.sweeps.queue import Job, Outcome, Returned
+from trainers.sweeps.results import Result
+from trainers.sweeps.worker import CONTROL, Worker
+from trainers.tasks import packed
 
-LOOPBACK, CHIEF = "127.0.0.1", "chief"
-TUNER_ID, ADDRESS, PORT = "KERASTUNER_TUNER_ID", "KERASTUNER_ORACLE_IP", "KERASTUNER_ORACLE_PORT"
-GPUS, DEVICES = "CUDA_VISIBLE_DEVICES", pathlib.Path("/dev")
-RESTARTS = 3  # of workers that ended before they were given a run
+POLL_SECONDS = 0.1
+PINGS = 5  # per worker timeout
+PING_SECONDS_AT_MOST = 10.0
+STARTS = 3  # that may fail in a row
 SAVING_SECONDS = 120.0  # for a worker to save its run when it is stopped
+LOOK_SECONDS = 3.0  # between two looks whether Ray is alive
+IDLE_SECONDS = 60.0  # after which a worker that has nothing to do makes room for others
 
 
-def role() -> str | None:
-    """`chief`, the name of a worker, or None if no role is set."""
-    names = (TUNER_ID, ADDRESS, PORT)
-    given = [name for name in names if os.environ.get(name)]
-    if not given:
-        return None
-    if len(given) < len(names):
-        raise ConfigError(f"A chief and its workers need {', '.join(names)}. Received: only {', '.join(given)}")
-    name = os.environ[TUNER_ID]
-    require(SEPARATOR not in name, f"{TUNER_ID} must be a name without {SEPARATOR}", name)
-    return CHIEF if CHIEF in name else name
+@contextlib.contextmanager
+def ray_workers(settings: Any, room: Room, runs: int, kind: type[Any] = Worker) -> Iterator["RayWorkers"]:
+    """Workers for at most this many runs. At a signal, each saves its run before it ends."""
+    workers = RayWorkers(settings, room, runs, kind)
+    try:
+        yield workers
+    except KeyboardInterrupt as stop:
+        workers.stop(getattr(stop, "number", signal.SIGINT))
+        raise
+    finally:
+        workers.end()
 
 
-def chief_address() -> str:
-    return f"{os.environ[ADDRESS]}:{os.environ[PORT]}"
+@dataclasses.dataclass(eq=False)
+class _Actor:
+    """The handle of an actor, and when it was last heard of."""
+
+    handle: Any
+    heard: float = 0.0
+    ping: Any = None  # that has not been answered yet
 
 
-class LocalWorkers:
-    """Worker processes on this machine. One that dies is restarted.
+class RayWorkers:
+    """Runs trials in actors of Ray.
 
-    They are forked from a process that does nothing else, because neither TensorFlow nor gRPC may be running in a
-    process that forks. What it has imported need not be imported again.
-
-    Args:
-        count: Number of workers.
-        work: What each worker does, given its name and the address of the chief.
+    An actor that Ray reports as dead may still be alive and write, for instance if the process that watches it was
+    killed. Therefore another worker takes its trial over, so that nothing that it still writes has an effect.
     """
 
-    def __init__(self, count: int, work: Callable[[str, str], Any]) -> None:
-        self.address = f"{LOOPBACK}:{_free_port()}"
-        self._names, self._work = [f"worker{number}" for number in range(count)], work
-        shared = multiprocessing.get_context("fork")
-        self._pids = shared.Array("i", count)
-        self._handed_out = shared.Value("i", 0)
-        self._supervisor = fork(self._supervise)
+    def __init__(self, settings: Any, room: Room, runs: int, kind: type[Any]) -> None:
+        self._ray = import_ray()
+        self._settings, self._room, self._runs = settings, room, runs
+        self._kind = self._ray.remote(concurrency_groups={CONTROL: 2})(kind)
+        self._arguments = (packed(settings.task), settings.plain(), room.gpus > 0)
+        self._starting: dict[Any, _Actor] = {}  # by their first answer
+        self._busy: dict[Any, tuple[_Actor, Job]] = {}  # by their outcome
+        self._idle: list[_Actor] = []
+        self._refused: list[_Actor] = []  # they stay, so that Ray starts no other in their place
+        self._failed_starts = 0
+        self._looked = time.monotonic()
+        self._next_look = 0.0
+        self._start_actors()
 
-    def check(self, handed_out: int) -> None:
-        """Raises an error if the workers have failed too often. `handed_out` is how many runs they have been given."""
-        self._handed_out.value = handed_out
-        if self._supervisor.exitcode:
-            raise RuntimeError(f"workers ended {RESTARTS} times in a row before they were given a trial")
+    @property
+    def has_room(self) -> bool:
+        return bool(self._idle)
 
-    def expel(self, name: str) -> bool:
-        """Kills a worker that has stopped responding; another takes its place. False if it is not one of these."""
-        if name not in self._names:
-            return False
-        os.kill(self._pids[self._names.index(name)], signal.SIGKILL)
-        return True
-
-    def stop(self) -> None:
-        """Stops the workers and waits until each has saved its run."""
-        self._supervisor.terminate()
-        self._supervisor.join(SAVING_SECONDS + 1)
-        self._supervisor.kill()
-        self._supervisor.join()
-
-    def _supervise(self) -> None:
-        workers: dict[str, Any] = {}
+    def check(self, cells: Sequence[Cell], results: Sequence[Result]) -> None:
+        """Lets the first worker check the cells: this process need not start TensorFlow."""
+        while not self._idle:
+            self.finished()
+        answer = self._idle[-1].handle.check.remote(list(cells), list(results))
+        while not self._answered([answer], POLL_SECONDS):
+            signals.raise_if_requested()
         try:
-            self._keep_running(workers)
-        except StopRequested:
-            for worker in workers.values():
-                worker.terminate()
-            deadline = time.monotonic() + SAVING_SECONDS
-            for worker in workers.values():
-                worker.join(max(0.0, deadline - time.monotonic()))
-                worker.kill()  # a suspended process does not react to SIGTERM
-            raise
+            error = self._ray.get(answer)
+        except self._ray.exceptions.RayError as lost:
+            raise RuntimeError(f"the check of the first trials has failed: {last_line(lost)}") from lost
+        if error is not None:
+            raise error
 
-    def _keep_running(self, workers: dict[str, Any]) -> None:
-        """Starts the workers, by their names, and keeps them running until all are done."""
-        for name in self._names:
-            workers[name] = fork(self._run, name)
-        restarts, seen = 0, 0
-        while any(worker.exitcode != 0 for worker in workers.values()):
-            time.sleep(POLL_SECONDS)
-            restarts, seen = (0 if self._handed_out.value > seen else restarts), self._handed_out.value
-            for name in [name for name, worker in workers.items() if worker.exitcode]:
-                restarts += 1
-                if restarts > RESTARTS * len(workers):
-                    os._exit(1)
-                workers[name] = fork(self._run, name)
+    def start(self, job: Job) -> None:
+        with signals.deferred():
+            actor = self._idle.pop()
+            actor.heard, actor.ping = time.monotonic(), None
+            self._busy[actor.handle.run.remote(job)] = (actor, job)
 
-    def _run(self, name: str) -> None:
-        number = self._names.index(name)
-        self._pids[number] = os.getpid()
-        gpus = visible_gpus()
-        if gpus:  # TensorFlow has not started yet and will respect it
-            os.environ[GPUS] = ",".join(gpus[number :: len(self._names)] or [gpus[number % len(gpus)]])
-        self._work(name, self.address)
+    def finished(self) -> list[tuple[Job, Outcome]]:
+        self._look_after_ray()
+        with signals.deferred():  # a signal must not interrupt Ray
+            answers = self._answered([*self._starting, *self._busy], POLL_SECONDS)
+            ended = [self._end(answer) for answer in answers if answer in self._busy]
+            for answer in answers:
+                if answer in self._starting:
+                    self._begin(answer)
+            ended += self._lose_silent()
+            self._end_idle()
+            self._start_actors()
+        signals.raise_if_requested()
+        return ended
 
+    def stop(self, number: int) -> None:
+        """Makes every trial end with a checkpoint, as a signal would, and waits for it."""
+        with signals.deferred():
+            for actor, _ in self._busy.values():
+                actor.handle.stop.remote(number)
+            if self._busy:
+                self._ray.wait(list(self._busy), num_returns=len(self._busy), timeout=SAVING_SECONDS)
 
-def visible_gpus() -> list[str]:
-    """The GPUs that this process may use, by their CUDA names, found without CUDA."""
-    named = os.environ.get(GPUS)
-    if named is not None:
-        return [gpu for gpu in named.split(",") if gpu.strip()]
-    found = [path.name.removeprefix("nvidia") for path in DEVICES.glob("nvidia[0-9]*")]
-    return sorted(found, key=int)
+    def end(self) -> None:
+        if not self._room.is_open:
+            return
+        with signals.deferred():
+            busy = [actor for actor, _ in self._busy.values()]
+            for actor in [*self._starting.values(), *busy, *self._idle, *self._refused]:
+                self._ray.kill(actor.handle)
 
+    def _look_after_ray(self) -> None:
+        now = time.monotonic()
+        if now > self._next_look:
+            self._next_look = now + LOOK_SECONDS
+            if not self._room.is_open:
+                raise IncompleteError("Ray has ended", advice="Run the same command again to resume")
 
-def _free_port() -> int:
-    with socket.socket() as probe:
-        probe.bind((LOOPBACK, 0))
-        return int(probe.getsockname()[1])
+    def _start_actors(self) -> None:
+        """Asks Ray for workers, unless one is free. Those for which there is no room yet begin when there is."""
+        if self._idle:
+            return
+        missing = self._runs - len(self._starting) - len(self._busy)
+        if self._room.workers is not None:
+            missing = min(missing, self._room.workers - len(self._starting) - len(self._busy))
+        else:  # one more than there is room for, to notice when the cluster grows
+            missing = 0 if self._starting else min(missing, free_places(self._room) + 1)
+        folder = self._settings.output_dir if os.path.isdir(self._settings.output_dir) else ""
+        for _ in range(missing):
+            options = {"num_cpus": self._room.cpus, "num_gpus": self._room.gpus}
+            handle = self._kind.options(max_restarts=0, max_task_retries=0, **options).remote(*self._arguments)
+            self._starting[handle.surroundings.remote(folder)] = _Actor(handle)
+
+    def _begin(self, answer: Any) -> None:
+        """Accepts a worker that has started, or refuses it."""
+        actor = self._starting.pop(answer)
+        try:
+            wrong = differences(self._ray.get(answer), self._settings.output_dir)
+        except self._ray.exceptions.RayError as error:
+            self._failed_starts += 1
+            if self._failed_starts > STARTS:
+                raise ConfigError(f"Workers must be able to start. Received: {last_line(error)}") from error
+            return
+        self._failed_starts = 0
+        if wrong:
+            self._refused.append(actor)
+            logging.warning("a worker is not used: %s", ", ".join(wrong))
+            return
+        actor.handle.prepare.remote()
+        actor.heard = time.monotonic()
+        self._idle.append(actor)
+
+    def _end(self, answer: Any) -> tuple[Job, Outcome]:
+        actor, job = self._busy.pop(answer)
+        try:
+            outcome: Outcome = self._ray.get(answer)
+        except self._ray.exceptions.RayActorError:
+            self._ray.kill(actor.handle)
+            return job, Returned.LOST
+        except self._ray.exceptions.RayError as error:
+            outcome = last_line(error)
+        actor.heard = time.monotonic()
+        self._idle.append(actor)
+        return job, outcome
+
+    def _lose_silent(self) -> list[tuple[Job, Outcome]]:
+        """Kills the workers that have not answered for too long, and returns their runs."""
+        now, timeout = time.monotonic(), self._settings.worker_timeout
+        away, self._looked = now - self._looked > timeout / 2, now  # this process itself was suspended
+        lost: list[tuple[Job, Outcome]] = []
+        for answer, (actor, job) in list(self._busy.items()):
+            if away or (actor.ping is not None and self._answered([actor.ping], 0)):
+                actor.heard, actor.ping = now, None
+            if now - actor.heard > timeout:
+                del self._busy[answer]
+                self._ray.kill(actor.handle)
+                lost.append((job, Returned.LOST))
+            elif actor.ping is None and now - actor.heard > min(timeout / PINGS, PING_SECONDS_AT_MOST):
+                actor.ping = actor.handle.ping.remote()
+        return lost
+
+    def _end_idle(self) -> None:
+        """Ends workers that have had nothing to do for a while, except one."""
+        now = time.monotonic()
+        for actor in [actor for actor in self._idle[:-1] if now - actor.heard > IDLE_SECONDS]:
+            self._idle.remove(actor)
+            self._ray.kill(actor.handle)
+
+    def _answered(self, answers: Sequence[Any], seconds: float) -> list[Any]:
+        """Waits until something is answered, for a limited time, and returns everything that is."""
+        with signals.deferred():
+            if not answers:
+                time.sleep(seconds)
+                return []
+            self._ray.wait(list(answers), timeout=seconds)
+            ready, _ = self._ray.wait(list(answers), num_returns=len(answers), timeout=0)
+        return list(ready)

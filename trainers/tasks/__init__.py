@@ -37,3 +37,16 @@ def load_task(name: str) -> "Task":
         module, _, class_name = _CLASSES[name].rpartition(".")
         _tasks[name] = getattr(importlib.import_module(module), class_name)()
     return _tasks[name]
+
+
+def packed(name: str) -> "Task | str":
+    """A task in the form in which it can be sent to another process: its name, or a custom task itself."""
+    return name if name in _CLASSES else load_task(name)
+
+
+def unpacked(task: "Task | str") -> str:
+    """The name of a `packed` task, which is registered in this process from here on."""
+    if isinstance(task, str):
+        return task
+    register(task)
+    return task.name

@@ -1,0 +1,306 @@
+"""The Ray that a sweep runs on: one that is started here and listens only on loopback, or a cluster."""
+
+import atexit
+import contextlib
+import dataclasses
+import functools
+import logging
+import os
+import pathlib
+import re
+import secrets
+import socket
+import subprocess
+import sys
+import tempfile
+from collections.abc import Iterator, Mapping
+from typing import Any, NamedTuple
+
+from trainers.engine import signals
+from trainers.engine.flags import ConfigError
+from trainers.engine.machine import this_machine
+from trainers.engine.records import git_revision, versions
+from trainers.sweeps.private import keep_ray_silent
+
+ADDRESS, TOKEN, AUTO = "RAY_ADDRESS", "RAY_AUTH_TOKEN", "auto"
+ANSWER_SECONDS = 5.0  # for an address to answer
+CONNECT_SECONDS = 30.0  # for a cluster to accept this machine
+CONNECTING = "import sys, ray; ray.init(address=sys.argv[1], log_to_driver=False, logging_level='error')"
+REFUSED = re.compile(r"AuthToken|AuthenticationError")  # what Ray says to a wrong token, and to none
+WRONG_TOKEN = "a wrong or no token: set RAY_AUTH_MODE=token and RAY_AUTH_TOKEN or RAY_AUTH_TOKEN_PATH"
+NODE_SECONDS = 120.0  # for a node to import this package and look at its folder
+MEMORY = 100 * 2**20  # of Ray's store of objects, which sweeps hardly use
+SHARES = 10_000  # Ray counts GPUs in ten-thousandths
+# Of a Ray that is started here.
+LOCAL = {
+    "RAY_ENABLE_WINDOWS_OR_OSX_CLUSTER": "0",  # listens on loopback only
+    "RAY_worker_niceness": "0",  # workers run at normal priority
+    "RAY_USAGE_STATS_ENABLED": "0",
+}
+
+
+@dataclasses.dataclass(frozen=True)
+class Room:
+    """What a Ray has for the trials of a sweep.
+
+    Args:
+        workers: How many trials may run at once; None for as many as fit.
+        cpus, gpus: What each trial takes. A fraction of a GPU is shared with other trials.
+        door: The socket of this machine's own node.
+    """
+
+    workers: int | None
+    cpus: float
+    gpus: float
+    door: str = ""
+
+    @property
+    def is_open(self) -> bool:
+        """Whether the node of this machine is alive. Ray itself needs a minute to notice, and then ends the process."""
+        return not self.door or is_open(self.door)
+
+
+def cluster_address(settings: Any) -> str | None:
+    """The address of the cluster to use, None for this machine alone."""
+    return settings.ray_address or os.environ.get(ADDRESS) or None
+
+
+@contextlib.contextmanager
+def connected(settings: Any) -> Iterator[Room]:
+    """Inside, Ray is connected. One that is started here ends with the block, even if this process is killed.
+
+    Raises:
+        ConfigError: Ray is not installed or does not answer, or a node cannot run trials.
+    """
+    address = cluster_address(settings)
+    if "ray" in sys.modules and import_ray().is_initialized():  # by the caller of `sweeps.run`
+        yield _room(settings)
+    elif address is None:
+        with started(settings.workers * settings.cpus_per_trial) as ray:
+            yield _room(settings, ray.door)
+    else:
+        door = _connect(address)
+        try:
+            _check_nodes(settings)
+            yield _room(settings, door)
+        finally:
+            _disconnect(door)
+
+
+class Started(NamedTuple):
+    """A Ray on this machine: the environment by which other programs find it, and the socket of its node."""
+
+    environment: dict[str, str]
+    door: str
+
+
+@contextlib.contextmanager
+def started(cpus: float) -> Iterator[Started]:
+    """Inside, a new Ray runs on this machine."""
+    mine = {**LOCAL, TOKEN: os.environ.get(TOKEN) or _token()}
+    with _environment(mine):
+        ray = import_ray()  # reads some of the environment
+        try:
+            info = _init(address="local", num_cpus=cpus, include_dashboard=False, object_store_memory=MEMORY)
+        except Exception as error:
+            raise ConfigError(f"Ray must be able to start on this machine. Received: {last_line(error)}") from error
+        try:
+            found = {**mine, "RAY_AUTH_MODE": "token", ADDRESS: info.address_info["gcs_address"]}
+            yield Started(found, info.address_info["raylet_socket_name"])
+        finally:
+            ray.shutdown()
+
+
+@functools.cache
+def _token() -> str:
+    """What programs must know to use a Ray of this process, which cannot change it. In no file that others may read."""
+    return secrets.token_hex(32)
+
+
+def import_ray() -> Any:
+    try:
+        import ray
+    except ImportError as error:
+        raise ConfigError(
+            "--workers above 1 and --ray_address need Ray: pip install -e '.[ray]'. Received: Ray is not installed"
+        ) from error
+    return ray
+
+
+def _connect(address: str) -> str:
+    """Connects, and returns the socket of this machine's own node."""
+    rule = "--ray_address must be the host:port of a Ray cluster, or auto"
+    host, _, port = address.rpartition(":")
+    if address != AUTO:
+        if not (host and port.isdecimal()) or "/" in host:
+            raise ConfigError(f"{rule}. Received: {address!r}")
+        try:
+            socket.create_connection((host, int(port)), ANSWER_SECONDS).close()
+        except (OSError, OverflowError) as error:
+            raise ConfigError(f"{rule}. Received: {address!r}, which does not answer ({error})") from error
+    problem = _problem_of_connecting(address)
+    if problem:
+        raise ConfigError(f"{rule}. Received: {address!r} ({problem})")
+    return str(_init(address=address).address_info["raylet_socket_name"])
+
+
+def _problem_of_connecting(address: str) -> str:
+    """Why this machine cannot connect, found by another process: Ray itself tries for minutes without a limit."""
+    try:
+        ended = subprocess.run(
+            [sys.executable, "-c", CONNECTING, address], text=True, capture_output=True, timeout=CONNECT_SECONDS
+        )
+    except subprocess.TimeoutExpired as error:
+        said = (error.stderr or b"").decode(errors="replace")  # bytes, whatever `text` says
+        return WRONG_TOKEN if REFUSED.search(said) else f"it does not answer within {CONNECT_SECONDS:g} s"
+    if ended.returncode == 0:
+        return ""
+    lines = [line for line in ended.stderr.splitlines() if line.strip()]
+    return WRONG_TOKEN if REFUSED.search(ended.stderr) else lines[-1] if lines else f"exit code {ended.returncode}"
+
+
+def _disconnect(door: str) -> None:
+    ray = import_ray()
+    if is_open(door):
+        ray.shutdown()
+    else:  # it would end this process in the middle of what it has to say
+        atexit.unregister(ray.shutdown)
+
+
+def _init(**options: Any) -> Any:
+    with signals.postponed():
+        try:
+            info = import_ray().init(log_to_driver=False, logging_level="error", **options)
+        finally:
+            signals.keep_listening()  # Ray replaces the handler of SIGTERM
+    keep_ray_silent()
+    logging.getLogger("ray").setLevel(logging.ERROR)
+    return info
+
+
+def last_line(error: Exception) -> str:
+    lines = [line.strip() for line in str(error).splitlines() if line.strip()]
+    return f"{type(error).__name__}: {lines[-1]}" if lines else type(error).__name__
+
+
+@contextlib.contextmanager
+def _environment(variables: Mapping[str, str]) -> Iterator[None]:
+    before = {name: os.environ.get(name) for name in variables}
+    os.environ.update(variables)
+    try:
+        yield
+    finally:
+        for name, value in before.items():
+            os.environ.pop(name, None)
+            if value is not None:
+                os.environ[name] = value
+
+
+def _room(settings: Any, door: str = "") -> Room:
+    """How many trials may run at once, and what each of them takes.
+
+    Raises:
+        ConfigError: No node has enough for a trial.
+    """
+    ray, address = import_ray(), cluster_address(settings)
+    total = ray.cluster_resources().get("GPU", 0.0)
+    gpus = settings.gpus_per_trial
+    if gpus is None:
+        gpus = min(total, 1.0) if address else gpu_share(total, settings.workers)
+    workers = None if address and settings.workers == 1 else settings.workers
+    room = Room(workers, settings.cpus_per_trial, gpus, door)
+    nodes = [node["Resources"] for node in ray.nodes() if node["Alive"]]
+    if not any(fits(room, node) for node in nodes):
+        most = {name: max((node.get(name, 0.0) for node in nodes), default=0.0) for name in ("CPU", "GPU")}
+        raise ConfigError(
+            "--cpus_per_trial and --gpus_per_trial must not exceed what a node of the cluster has. "
+            f"Received: {room.cpus:g} CPUs and {room.gpus:g} GPUs, and no node has more than {most['CPU']:g} CPUs "
+            f"and {most['GPU']:g} GPUs"
+        )
+    return room
+
+
+def is_open(door: str) -> bool:
+    with socket.socket(socket.AF_UNIX) as probe:
+        return probe.connect_ex(door) == 0
+
+
+def gpu_share(gpus: float, workers: int) -> float:
+    """The GPUs of each of several workers on one machine: whole ones, or a part of one.
+
+    >>> gpu_share(8, 2), gpu_share(8, 3), gpu_share(1, 3), gpu_share(0, 2)
+    (4.0, 2.0, 0.3333, 0.0)
+    """
+    return float(gpus // workers) if gpus >= workers else int(SHARES * gpus / workers) / SHARES
+
+
+def free_places(room: Room) -> int:
+    """How many more trials the cluster may have room for at the moment."""
+    free = import_ray().available_resources()
+    each = {"CPU": room.cpus, "GPU": room.gpus}
+    return int(min(free.get(name, 0.0) // share for name, share in each.items() if share))
+
+
+def fits(room: Room, resources: Mapping[str, float]) -> bool:
+    return resources.get("CPU", 0.0) >= room.cpus and resources.get("GPU", 0.0) >= room.gpus
+
+
+@contextlib.contextmanager
+def probe_file(output_dir: str) -> Iterator[str]:
+    """A file where the folder of the sweep is or will be, which every node must see."""
+    folder = pathlib.Path(output_dir).absolute()
+    folder = next(each for each in (folder, *folder.parents) if each.is_dir())
+    with tempfile.NamedTemporaryFile(prefix=".tfwarmup-", dir=folder) as file:
+        yield file.name
+
+
+class Node(NamedTuple):
+    """A machine of a cluster, with what results depend on."""
+
+    name: str
+    sees_folder: bool
+    versions: dict[str, Any]
+
+
+def this_node(path: str) -> Node:
+    """This node, and whether it sees a path of the driver's; an empty one is always seen."""
+    python = {"Python": this_machine()["python"]}
+    seen = not path or pathlib.Path(path).exists()
+    return Node(socket.gethostname(), seen, {**python, **versions(), "git revision": git_revision()})
+
+
+def differences(node: Node, output_dir: str) -> list[str]:
+    """What keeps a node from running trials of this sweep, in words."""
+    ours = this_node("").versions
+    other = [
+        f"{name} {node.versions.get(name)} instead of {ours.get(name)}"
+        for name in {**ours, **node.versions}
+        if node.versions.get(name) != ours.get(name)
+    ]
+    unseen = [] if node.sees_folder else [f"no --output_dir={output_dir}"]
+    return [f"{node.name} has {', '.join([*other, *unseen])}"] if other or unseen else []
+
+
+def _check_nodes(settings: Any) -> None:
+    """Raises a `ConfigError` if a node lacks the folder, or has other versions of what results depend on."""
+    ray = import_ray()
+    from ray.util.scheduling_strategies import NodeAffinitySchedulingStrategy
+
+    room = _room(settings)
+    nodes = [node for node in ray.nodes() if node["Alive"] and fits(room, node["Resources"])]
+    look = ray.remote(num_cpus=0, max_retries=0)(this_node)
+    rule = "Every node must have this checkout, its packages, and --output_dir at the same paths"
+    with probe_file(settings.output_dir) as probe, signals.postponed():
+        asked = {}
+        for node in nodes:
+            place = NodeAffinitySchedulingStrategy(node["NodeID"], soft=False)
+            asked[look.options(scheduling_strategy=place).remote(probe)] = node["NodeManagerHostname"]
+        for answer, name in asked.items():
+            try:
+                wrong = differences(ray.get(answer, timeout=NODE_SECONDS), settings.output_dir)
+            except ray.exceptions.TaskUnschedulableError:  # the node has left in the meantime
+                continue
+            except ray.exceptions.RayError as error:
+                wrong = [f"{name} ({last_line(error)})"]
+            if wrong:
+                raise ConfigError(f"{rule}. Received: {wrong[0]}")

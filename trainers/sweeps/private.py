@@ -1,0 +1,16 @@
+"""Every private name of keras-tuner and Ray that the sweeps use, so that a new version breaks only this module."""
+
+from typing import Any
+
+
+def without_files(kind: type[Any]) -> type[Any]:
+    """A subclass of an oracle that writes no files: the results of the trials record what has been done."""
+    nothing = {"save": lambda self: None, "_save_trial": lambda self, trial: None}
+    return type(kind.__name__, (kind,), nothing)
+
+
+def keep_ray_silent() -> None:
+    """Keeps Ray from printing a paragraph on standard output for every worker that dies. Its logs have it."""
+    import ray._private.worker
+
+    ray._private.worker._worker_logs_enabled = False

@@ -1,0 +1,133 @@
+"""The runs that are left: handed out in order, handed out again if they come back without a result."""
+
+import collections
+import dataclasses
+import enum
+import time
+from collections.abc import Iterable, Mapping
+from typing import Protocol
+
+from trainers.sweeps.cells import Cell
+from trainers.sweeps.results import Result
+
+BUSY_SECONDS = 0.5  # until a run that another process has is tried again
+
+
+class Returned(enum.Enum):
+    """Why a run came back without a result."""
+
+    BUSY = "another process is running it"
+    LOST = "its worker has died or does not answer"
+
+
+Outcome = Result | Returned | str  # of a run; the text says why its result could not be written
+
+
+class Source(Protocol):
+    """Where runs come from: a grid, or a search."""
+
+    total: int | None  # total number of runs, if known
+    planned: dict[str, Cell]  # the cells so far, by their names
+
+    def next(self) -> Cell | None:
+        """A cell to run; None if there is none, or none before more results are known."""
+
+    def ended(self, cell: Cell, result: Result | None) -> None:
+        """Records the result of a cell; None if it is not known."""
+
+
+class GridSource:
+    """Hands out cells in their order.
+
+    keras-tuner's own grid derives the next cell from those that have ended: it forgets some after a kill, and hands out
+    only one at a time, however many workers there are.
+    """
+
+    def __init__(self, cells: Iterable[Cell]) -> None:
+        self._waiting = collections.deque(cells)
+        self.planned = {cell.name: cell for cell in self._waiting}
+        self.total: int | None = len(self._waiting)
+
+    def next(self) -> Cell | None:
+        return self._waiting.popleft() if self._waiting else None
+
+    def ended(self, cell: Cell, result: Result | None) -> None:
+        """Does nothing: the next cell does not depend on results."""
+
+
+@dataclasses.dataclass(frozen=True)
+class Job:
+    """A run to hand out.
+
+    Args:
+        cell: Its hyperparameters.
+        take_over: Whether a worker that was given it before may still be alive and write.
+        not_before: When it may be handed out.
+        busy_since: When it was first found to be in the hands of another process.
+    """
+
+    cell: Cell
+    take_over: bool = False
+    not_before: float = 0.0
+    busy_since: float | None = None
+
+
+class Queue:
+    """The runs of a sweep that have no result yet.
+
+    Args:
+        source: Where runs come from.
+        known: Results by the names of their cells. Those that failed are run again.
+        patience: Seconds after which a run is taken from a process that does not finish it.
+    """
+
+    def __init__(self, source: Source, known: Mapping[str, Result], patience: float) -> None:
+        self.source, self.patience = source, patience
+        self.unwritten: dict[str, str] = {}  # why runs have no result, by the names of their cells
+        self._known = {name: result for name, result in known.items() if result.status != "failed"}
+        self._returned: list[Job] = []
+        self._running = 0
+        self.is_over = False
+
+    def next(self) -> Job | None:
+        """The next run, or None if there is none at the moment."""
+        job = self._returned_job() or self._new_job()
+        if job is not None:
+            self._running += 1
+        elif not (self._running or self._returned):
+            self.is_over = True
+        return job
+
+    def settle(self, job: Job, outcome: Outcome) -> Result | None:
+        """Records how a run ended, and returns its result if it has one."""
+        self._running -= 1
+        name = job.cell.name
+        if isinstance(outcome, Result):
+            self.unwritten.pop(name, None)
+            self.source.ended(job.cell, outcome)
+            return outcome
+        if isinstance(outcome, str):
+            self.unwritten[name] = outcome
+            self.source.ended(job.cell, None)
+        elif outcome is Returned.LOST:
+            self._returned.append(Job(job.cell, take_over=True))
+        else:
+            now = time.monotonic()
+            since = now if job.busy_since is None else job.busy_since
+            hangs = now - since > self.patience
+            self._returned.append(Job(job.cell, job.take_over or hangs, now + BUSY_SECONDS, since))
+        return None
+
+    def _returned_job(self) -> Job | None:
+        now = time.monotonic()
+        job = next((job for job in self._returned if job.not_before <= now), None)
+        if job is not None:
+            self._returned.remove(job)
+        return job
+
+    def _new_job(self) -> Job | None:
+        while (cell := self.source.next()) is not None:
+            if cell.name not in self._known:
+                return Job(cell)
+            self.source.ended(cell, self._known[cell.name])
+        return None
