@@ -50,6 +50,7 @@ def keras_optimizers() -> dict[str, Callable[[], Any]]:
 
     return {
         "Keras Adam": keras.optimizers.Adam,
+        "Keras AdamW": lambda: keras.optimizers.AdamW(weight_decay=0.01),
         "tfwarmup Adam": tfwarmup.Adam,
         "tfwarmup RAdam": tfwarmup.RAdam,
         "tfwarmup RAdam, weight decay": lambda: tfwarmup.RAdam(weight_decay=0.01),

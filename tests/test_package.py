@@ -59,6 +59,13 @@ def test_the_authors_are_the_same_everywhere(metadata):
     assert [metadata["Author"]] == [author["name"] for author in CITATION["authors"]] == ["the tfwarmup authors"]
 
 
+def test_every_public_name_is_listed_and_imported_by_a_star():
+    names: dict[str, object] = {}
+    exec("from tfwarmup import *", names)
+    assert set(dir(tfwarmup)) == set(tfwarmup.__all__) == set(names) - {"__builtins__"}
+    assert {"WarmupCheck", "probes", "simulation", "tuning"} <= set(dir(tfwarmup))
+
+
 def test_the_wheel_holds_the_library_alone(egg):
     assert (egg / "top_level.txt").read_text().split() == ["tfwarmup"]
 

@@ -4,6 +4,7 @@ import importlib
 from typing import Any
 
 from tfwarmup import warmups
+from tfwarmup.decays import InverseSqrtDecay, Plateau, schedule
 from tfwarmup.distribution import reduce_first
 from tfwarmup.factors import FIRST_STEPS
 from tfwarmup.optimizers import Adam, RAdam
@@ -19,12 +20,28 @@ from tfwarmup.version import __version__
 from tfwarmup.warming import restart_warmup, warm_up, warmup_factor
 from tfwarmup.warmups import WARMUPS, effective_warmup_period
 
+# Imported on first use, not by `import tfwarmup`: `from tfwarmup import probes`. A module, or a name in a module.
+_ON_DEMAND = {
+    "CriticalRate": "tfwarmup.analysis.critical",
+    "LogRate": "tfwarmup.analysis.probes",
+    "WarmupCheck": "tfwarmup.analysis.warmup_check",
+    "critical_rate": "tfwarmup.analysis.critical",
+    "describe": "tfwarmup.analysis.forecast",
+    "plot": "tfwarmup.analysis.warmup_figure",
+    "probes": "tfwarmup.analysis.probes",
+    "simulation": "tfwarmup.analysis.simulation",
+    "tuning": "tfwarmup.tuning",
+    "updates_of": "tfwarmup.analysis.forecast",
+}
+
 __all__ = [
     "FIRST_STEPS",
     "WARMUPS",
     "Adam",
     "ExponentialWarmup",
+    "InverseSqrtDecay",
     "LinearWarmup",
+    "Plateau",
     "RAdam",
     "RAdamWarmup",
     "UntunedExponentialWarmup",
@@ -34,23 +51,20 @@ __all__ = [
     "effective_warmup_period",
     "reduce_first",
     "restart_warmup",
+    "schedule",
     "warm_up",
     "warmup_factor",
     "warmups",
+    *_ON_DEMAND,
 ]
-
-# Modules that are imported on first use, not by `import tfwarmup`: `from tfwarmup import probes`.
-_ON_DEMAND = {
-    "probes": "tfwarmup.analysis.probes",
-    "simulation": "tfwarmup.analysis.simulation",
-    "tuning": "tfwarmup.tuning",
-}
-_CLASSES_ON_DEMAND = {"WarmupCheck": "tfwarmup.analysis.warmup_check"}
 
 
 def __getattr__(name: str) -> Any:
-    if name in _ON_DEMAND:
-        return importlib.import_module(_ON_DEMAND[name])
-    if name in _CLASSES_ON_DEMAND:
-        return getattr(importlib.import_module(_CLASSES_ON_DEMAND[name]), name)
-    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    if name not in _ON_DEMAND:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    module = importlib.import_module(_ON_DEMAND[name])
+    return getattr(module, name, module)
+
+
+def __dir__() -> list[str]:
+    return __all__

@@ -3,9 +3,11 @@
 Numbers are returned as Python's `float` and `int`, whatever their type, so that every object can be saved.
 """
 
+import inspect
 import math
 import numbers
-from collections.abc import Iterable
+import warnings
+from collections.abc import Iterable, Mapping
 from typing import Any
 
 
@@ -37,23 +39,16 @@ def not_negative(name: str, value: Any) -> float:
     return float(value)
 
 
-def beta_1(value: Any) -> float:
-    """A discount of the first moment, which may be 0: no momentum."""
+def fraction(name: str, value: Any) -> float:
+    """A discount of the first moment, or the factor that a warmup rises from: it may be 0, but not 1."""
     if not (is_number(value) and 0 <= float(value) < 1):
-        raise ValueError(f"`beta_1` must be a number in [0, 1). Received: beta_1={shown(value)}")
+        raise ValueError(f"`{name}` must be a number in [0, 1). Received: {name}={shown(value)}")
     return float(value)
 
 
 def beta_2(value: Any) -> float:
     if not (is_number(value) and 0 < float(value) < 1):
         raise ValueError(f"`beta_2` must be a number in (0, 1). Received: beta_2={shown(value)}")
-    return float(value)
-
-
-def initial_factor(value: Any) -> float:
-    """The factor that a warmup rises from. At 1 there would be nothing left to warm up."""
-    if not (is_number(value) and 0 <= float(value) < 1):
-        raise ValueError(f"`initial` must be a number in [0, 1). Received: initial={shown(value)}")
     return float(value)
 
 
@@ -70,10 +65,60 @@ def choice(name: str, value: Any, choices: Iterable[str]) -> str:
     return value
 
 
+def warn(message: str) -> None:
+    """Warns at the line of the user's code that led here: the first one outside of this package."""
+    frame, level = inspect.currentframe(), 1
+    while frame is not None and frame.f_globals.get("__name__", "").partition(".")[0] == __name__.partition(".")[0]:
+        frame, level = frame.f_back, level + 1
+    warnings.warn(message, stacklevel=level)
+
+
+# Arguments of other packages, and what to use here.
+_ELSEWHERE = {
+    "lr": "use `learning_rate`",
+    "betas": "use `beta_1` and `beta_2`",
+    "eps": "use `epsilon`",
+    **dict.fromkeys(("warmup_steps", "num_warmup_steps", "warmup_period"), "use `warmup='linear'` and `period`"),
+    **dict.fromkeys(("total_steps", "warmup_proportion", "min_lr", "decay"), "use a schedule as `learning_rate`"),
+    "sma_threshold": "use `rho_threshold` of `tfwarmup.RAdam`",
+    "amsgrad": "there is no AMSGrad; `clip_update_rms=True` also holds back large updates",
+}
+
+
+def refuse_foreign(arguments: Mapping[str, Any]) -> None:
+    """Refuses arguments of other packages, and says what to use instead."""
+    for name, instead in _ELSEWHERE.items():
+        if arguments.get(name) is not None:
+            raise ValueError(f"`{name}` is not an argument: {instead}. Received: {name}={shown(arguments[name])}")
+
+
+def defaults(cls: type) -> dict[str, Any]:
+    """The arguments of a class and of those that it is derived from, with their defaults."""
+    signatures = [inspect.signature(base) for base in cls.__mro__[-2::-1]]
+    return {name: argument.default for each in signatures for name, argument in each.parameters.items()}
+
+
+def as_call(thing: Any, values: Mapping[str, Any]) -> str:
+    """The call that makes an object: its learning rate, and the arguments that do not have their default."""
+    usual = {name: (type(value), value) for name, value in defaults(type(thing)).items() if name != "learning_rate"}
+    shown = [f"{name}={text(value)}" for name, value in values.items() if usual.get(name) != (type(value), value)]
+    return f"{type(thing).__name__}({', '.join(shown)})"
+
+
+def text(value: Any) -> str:
+    """A value as a call shows it: a function by its name, an object of Keras by the call that makes it."""
+    if inspect.isfunction(value):
+        return value.__name__
+    has_repr = any("__repr__" in vars(cls) for cls in type(value).__mro__[:-1])
+    if hasattr(value, "get_config") and not has_repr:
+        return as_call(value, value.get_config())
+    return repr(value)
+
+
 def shown(value: Any) -> str:
     """A value as error messages show it, cut to a readable length."""
     try:
-        text = repr(value)
+        full = text(value)
     except ValueError:  # an integer with more digits than Python prints
-        text = f"an integer of {value.bit_length()} bits"
-    return text if len(text) <= 200 else f"{text[:200]}..."
+        full = f"an integer of {value.bit_length()} bits"
+    return full if len(full) <= 200 else f"{full[:200]}..."

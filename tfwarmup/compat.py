@@ -8,6 +8,7 @@ optimizers. The optimizers of this package need Keras 3 and raise an error.
 """
 
 import functools
+import inspect
 import re
 import types
 from collections.abc import Callable, Sequence
@@ -15,6 +16,8 @@ from typing import Any
 
 import keras
 from keras.optimizers.schedules import LearningRateSchedule
+
+from tfwarmup import checks
 
 VERSIONS = "Keras 3.3 or newer, or Keras 2.15 for the schedules with tensorflow-addons"
 
@@ -194,6 +197,11 @@ def second_moments(optimizer: Any) -> list[Any]:
     return list(optimizer._velocities)
 
 
+def clipped(optimizer: Any, gradients: Sequence[Any]) -> list[Any]:
+    """Gradients as the optimizer clips them."""
+    return list(optimizer._clip_gradients([ops.convert_to_tensor(gradient) for gradient in gradients]))
+
+
 def largest_second_moments(optimizer: Any) -> list[Any]:
     """The maxima of the second moments so far, of an optimizer with `amsgrad=True`."""
     return list(optimizer._velocity_hats)
@@ -202,6 +210,19 @@ def largest_second_moments(optimizer: Any) -> list[Any]:
 def nadam_product(optimizer: Any) -> float:
     """The product of all discounts of the first moment that Nadam has used."""
     return number(optimizer._u_product)
+
+
+def take_over(new: Any, old: Any) -> None:
+    """Copies the state of a built optimizer into another, and what it excludes from weight decay."""
+    new.build(variables_of(old))
+    step_counter(new).assign(step_counter(old))
+    for name in ("_momentums", "_velocities", "_model_variables_moving_average", "_accumulated_gradients"):
+        for target, source in zip(getattr(new, name, []), getattr(old, name, []), strict=True):
+            if target is not None:
+                target.assign(source)
+    for name in ("_exclude_from_weight_decay", "_exclude_from_weight_decay_pattern"):
+        if hasattr(old, name):
+            setattr(new, name, getattr(old, name))
 
 
 def built_in_optimizers(*names: str) -> tuple[type, ...]:
@@ -234,6 +255,13 @@ def is_optimizer(value: Any) -> bool:
     """Whether a value is a Keras optimizer: in Keras 2 also a legacy one, as in tensorflow-addons."""
     older = getattr(keras.optimizers, "legacy", None)
     return isinstance(value, (keras.optimizers.Optimizer, getattr(older, "Optimizer", keras.optimizers.Optimizer)))
+
+
+def checked_members(optimizer: Any) -> list[Any]:
+    """The members of what must be an optimizer."""
+    if not is_optimizer(optimizer):
+        raise ValueError(f"`optimizer` must be a Keras optimizer. Received: {checks.shown(optimizer)}")
+    return members(optimizer)
 
 
 def members(optimizer: Any) -> list[Any]:
@@ -278,19 +306,39 @@ def rate_at(optimizer: Any, t: int) -> Any:
     return rate() if callable(rate) else rate
 
 
+def scheduled_rates(schedule: LearningRateSchedule, steps: Sequence[int]) -> list[float]:
+    """The rates of a schedule, called as Keras calls it, with an integer variable; none if it cannot be called so."""
+    try:
+        counter = keras.Variable(0, dtype="int", trainable=False, name="step")
+        rates = []
+        for step in steps:
+            counter.assign(step)
+            rates.append(number(ops.convert_to_tensor(schedule(counter))))
+    except Exception:  # in a user's own code, in Keras 2, or inside of a compiled function
+        return []
+    return rates
+
+
 def last_step(optimizer: Any, t: int) -> int:
     """The step that Keras passes to the schedule at update t."""
     return t * accumulation_steps(optimizer) - 1
 
 
-def shown_rate(optimizer: Any) -> str:
+def known_rate(optimizer: Any) -> Any:
+    """The learning rate as it was given: a schedule or a number, or the variable where it has no value."""
     rate = learning_rate_of(optimizer)
-    if isinstance(rate, LearningRateSchedule):
-        return repr(rate)
     try:
-        return f"{number(rate):.6g}"
-    except Exception:  # inside a graph a variable has no value
-        return repr(rate)
+        return rate if isinstance(rate, LearningRateSchedule) else float(f"{number(rate):.6g}")
+    except Exception:  # inside a graph
+        return rate
+
+
+def callbacks_of_fit() -> list[Any]:
+    """All callbacks of the `fit` that calls this one, from the stack, because Keras does not tell a callback."""
+    frame = inspect.currentframe()
+    while frame is not None and not isinstance(frame.f_locals.get("self"), keras.callbacks.CallbackList):
+        frame = frame.f_back
+    return [] if frame is None else list(frame.f_locals["self"].callbacks)
 
 
 def sync_state(model: Any) -> None:

@@ -6,7 +6,7 @@ from typing import Any, TypeVar
 
 import keras
 
-from tfwarmup import checks, compat
+from tfwarmup import compat
 
 OptimizerT = TypeVar("OptimizerT")
 
@@ -27,11 +27,10 @@ def reduce_first(optimizer: OptimizerT) -> OptimizerT:
 
     >>> optimizer = reduce_first(keras.optimizers.Adam(1e-3, global_clipnorm=1.0))
     """
-    if not compat.is_optimizer(optimizer):
-        raise ValueError(f"`optimizer` must be a Keras optimizer. Received: {checks.shown(optimizer)}")
+    members = compat.checked_members(optimizer)
     if keras.backend.backend() == "tensorflow":
         compat.let_all_replicas_check()
-        for member in compat.members(optimizer):
+        for member in members:
             compat.sum_before_apply(member, summed_over_replicas)
     return optimizer
 
@@ -65,6 +64,24 @@ def summed_over_replicas(grads: Sequence[Any]) -> list[Any]:
     present = [gradient for gradient in grads if gradient is not None]
     summed = iter(context.all_reduce(tf.distribute.ReduceOp.SUM, present))
     return [None if gradient is None else next(summed) for gradient in grads]
+
+
+def refuse_conditional_updates(options: dict[str, Any]) -> None:
+    """Refuses options that make an update conditional, under a strategy that cannot synchronise replicas inside one."""
+    steps = options.get("gradient_accumulation_steps")
+    frequency = options.get("ema_overwrite_frequency") if options.get("use_ema") else None
+    if not (steps or frequency) or keras.backend.backend() != "tensorflow":
+        return
+    import tensorflow as tf
+
+    strategy = tf.distribute.get_strategy()
+    if isinstance(strategy, (tf.distribute.MirroredStrategy, tf.distribute.MultiWorkerMirroredStrategy)):
+        name = "gradient_accumulation_steps" if steps else "ema_overwrite_frequency"
+        cure = "a larger batch" if steps else "`optimizer.finalize_variable_values(variables)` after `fit`"
+        raise ValueError(
+            f"`{name}` must be None under a `{type(strategy).__name__}`: an update that is made only at some steps "
+            f"cannot synchronise the replicas. Use {cure} instead. Received: {name}={steps or frequency}"
+        )
 
 
 def let_replicas_agree() -> None:

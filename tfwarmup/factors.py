@@ -94,6 +94,17 @@ def root(t: Any, beta_2: float) -> Any:
     return _like(t, xp.sqrt(-xp.expm1(-rate * t)))
 
 
+def inverse_sqrt(t: Any, period: float) -> Any:
+    """sqrt(period / (period + t)): a decay, t updates after a warmup over `period` updates.
+
+    >>> inverse_sqrt(3000, period=1000)
+    0.5
+    """
+    period = checks.positive("period", period)
+    t, xp = real(t)
+    return _like(t, xp.sqrt(period / (period + t)))
+
+
 def none(t: Any) -> Any:
     """omega_t = 1: no warmup, the control.
 

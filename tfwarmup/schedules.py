@@ -1,18 +1,20 @@
 """Learning rate schedules: any learning rate times a warmup, for any Keras optimizer."""
 
+import inspect
+import weakref
 from typing import Any
 
 import keras
 from keras.optimizers.schedules import LearningRateSchedule
 
-from tfwarmup import checks, warmups
+from tfwarmup import checks, compat, warmups
 from tfwarmup.compat import ops
 from tfwarmup.warmups import Warmup
 
-_registered = keras.saving.register_keras_serializable("tfwarmup")
+registered = keras.saving.register_keras_serializable("tfwarmup")
 
 
-@_registered
+@registered
 class WarmupSchedule(LearningRateSchedule):
     """Any learning rate, multiplied by any warmup.
 
@@ -29,6 +31,7 @@ class WarmupSchedule(LearningRateSchedule):
         steps_per_update: The optimizer's `gradient_accumulation_steps`, if it has any. Keras passes the step of the
             micro-batch to a schedule; a warmup counts parameter updates.
         start: The number of updates before the warmup begins, for a warmup that starts in the middle of training.
+        **options: Other arguments of a warmup given by its name, such as `initial`.
 
     >>> schedule = WarmupSchedule(1e-3, "linear", period=10)
     >>> [round(schedule(step), 6) for step in (0, 4, 9, 99)]
@@ -48,10 +51,11 @@ class WarmupSchedule(LearningRateSchedule):
         decay_after_warmup: bool = False,
         steps_per_update: int = 1,
         start: int = 0,
+        **options: Any,
     ) -> None:
         super().__init__()
         self.learning_rate = checked_rate(learning_rate)
-        self.warmup = _scheduled(warmups.get(warmup, beta_2=beta_2, period=period))
+        self.warmup = _scheduled(warmups.get(warmup, beta_2=beta_2, period=period, **options))
         self.decay_after_warmup = checked_decay(decay_after_warmup, self.learning_rate, self.warmup)
         self.steps_per_update = checks.integer("steps_per_update", steps_per_update, least=1)
         self.start = checks.integer("start", start, least=0)
@@ -61,7 +65,8 @@ class WarmupSchedule(LearningRateSchedule):
         return self._rate(step) * self.warmup_factor(step)
 
     def __repr__(self) -> str:
-        return f"{type(self).__name__}({self.learning_rate!r}, {self.warmup!r})"
+        config = self.get_config()
+        return checks.as_call(self, {**config, **{name: getattr(self, name) for name in config if hasattr(self, name)}})
 
     def warmup_factor(self, step: Any) -> Any:
         """omega_t at a Keras step: the factor of the learning rate."""
@@ -99,8 +104,24 @@ class WarmupSchedule(LearningRateSchedule):
         }
 
 
+_TIMING = ("decay_after_warmup", "steps_per_update", "start")
+
+
 class _OfOneWarmup(WarmupSchedule):
     """A schedule with one kind of warmup, whose arguments are arguments of the schedule."""
+
+    _kind: type[Warmup]
+
+    def __init_subclass__(cls, kind: type[Warmup]) -> None:
+        cls._kind = kind
+        own = inspect.signature(kind).parameters.values()
+        rate, *timing = (inspect.signature(WarmupSchedule).parameters[name] for name in ("learning_rate", *_TIMING))
+        cls.__signature__ = inspect.Signature([rate, *own, *timing])  # for `help`
+
+    def __init__(self, learning_rate: float | LearningRateSchedule, *arguments: Any, **options: Any) -> None:
+        checks.refuse_foreign(options)
+        timing = {name: options.pop(name) for name in _TIMING if name in options}
+        super().__init__(learning_rate, self._kind(*arguments, **options), **timing)
 
     def get_config(self) -> dict[str, Any]:
         return {**self._rate_and_timing(), **self.warmup.get_config()}
@@ -110,127 +131,73 @@ class _OfOneWarmup(WarmupSchedule):
         return cls(**{**config, **deserialized(config, "learning_rate")})
 
 
-@_registered
-class LinearWarmup(_OfOneWarmup):
+@registered
+class LinearWarmup(_OfOneWarmup, kind=warmups.Linear):
     """omega_t = min(1, t / period).
 
     Args:
-        learning_rate: A number, or any `LearningRateSchedule` that does not warm up itself.
-        period: The warmup period, in updates.
-        initial: The factor to rise from.
-        **timing: `decay_after_warmup`, `steps_per_update` and `start`, see `WarmupSchedule`.
+        learning_rate, **timing: See `WarmupSchedule`.
+        period, initial, share, updates: See `tfwarmup.warmups.Linear`.
 
     >>> LinearWarmup(1.0, period=4)(1)
     0.5
     """
 
-    def __init__(
-        self, learning_rate: float | LearningRateSchedule, period: float, *, initial: float = 0.0, **timing: Any
-    ) -> None:
-        super().__init__(learning_rate, warmups.Linear(period, initial=initial), **timing)
 
-
-@_registered
-class ExponentialWarmup(_OfOneWarmup):
+@registered
+class ExponentialWarmup(_OfOneWarmup, kind=warmups.Exponential):
     """omega_t = 1 - exp(-t / period).
 
     Args:
-        learning_rate: A number, or any `LearningRateSchedule` that does not warm up itself.
-        period: The time constant, in updates.
-        initial: The factor to rise from.
-        **timing: `decay_after_warmup`, `steps_per_update` and `start`, see `WarmupSchedule`.
+        learning_rate, **timing: See `WarmupSchedule`.
+        period, initial, share, updates: See `tfwarmup.warmups.Exponential`.
 
     >>> round(ExponentialWarmup(1.0, period=4)(3), 6)
     0.632121
     """
 
-    def __init__(
-        self, learning_rate: float | LearningRateSchedule, period: float, *, initial: float = 0.0, **timing: Any
-    ) -> None:
-        super().__init__(learning_rate, warmups.Exponential(period, initial=initial), **timing)
 
-
-@_registered
-class UntunedLinearWarmup(_OfOneWarmup):
+@registered
+class UntunedLinearWarmup(_OfOneWarmup, kind=warmups.UntunedLinear):
     """Linear warmup over 2 / (1 - beta_2) updates: the paper's recommendation, with nothing to tune.
 
     Args:
-        learning_rate: A number, or any `LearningRateSchedule` that does not warm up itself.
+        learning_rate, **timing: See `WarmupSchedule`.
         beta_2: The beta_2 of the optimizer. A schedule cannot see it; `tfwarmup.warm_up` reads it from the optimizer.
         initial: The factor to rise from.
-        **timing: `decay_after_warmup`, `steps_per_update` and `start`, see `WarmupSchedule`.
 
     >>> round(UntunedLinearWarmup(1.0, beta_2=0.999)(499), 12)
     0.25
     """
 
-    def __init__(
-        self,
-        learning_rate: float | LearningRateSchedule,
-        beta_2: float | None = None,
-        *,
-        initial: float = 0.0,
-        **timing: Any,
-    ) -> None:
-        super().__init__(learning_rate, warmups.UntunedLinear(beta_2, initial=initial), **timing)
 
-
-@_registered
-class UntunedExponentialWarmup(_OfOneWarmup):
+@registered
+class UntunedExponentialWarmup(_OfOneWarmup, kind=warmups.UntunedExponential):
     """Exponential warmup with the constant 1 / (1 - beta_2), close to RAdam's in shape.
 
     Args:
-        learning_rate: A number, or any `LearningRateSchedule` that does not warm up itself.
-        beta_2: The beta_2 of the optimizer.
-        initial: The factor to rise from.
-        **timing: `decay_after_warmup`, `steps_per_update` and `start`, see `WarmupSchedule`.
+        learning_rate, beta_2, initial, **timing: See `UntunedLinearWarmup`.
 
     >>> round(UntunedExponentialWarmup(1.0, beta_2=0.999)(999), 6)
     0.632121
     """
 
-    def __init__(
-        self,
-        learning_rate: float | LearningRateSchedule,
-        beta_2: float | None = None,
-        *,
-        initial: float = 0.0,
-        **timing: Any,
-    ) -> None:
-        super().__init__(learning_rate, warmups.UntunedExponential(beta_2, initial=initial), **timing)
 
-
-@_registered
-class RAdamWarmup(_OfOneWarmup):
+@registered
+class RAdamWarmup(_OfOneWarmup, kind=warmups.Rectified):
     """RAdam's fixed warmup as a schedule, for an Adam other than this package's. For RAdam, use `tfwarmup.RAdam`.
 
     A schedule cannot take momentum steps, so three of the paper's four rules for the first four updates are available:
     "nothing" (a rate of 0), "constant_adam" (omega_5) and "linear_adam" (a line to omega_5).
 
     Args:
-        learning_rate: A number, or any `LearningRateSchedule` that does not warm up itself.
-        beta_2: The beta_2 of the optimizer.
+        learning_rate, beta_2, initial, **timing: See `UntunedLinearWarmup`.
         first_steps: The rule for the first steps: "nothing", "constant_adam" or "linear_adam".
         rho_threshold: The first steps last while rho_t is at most this. torch, optax and tensorflow-addons use 5.0.
-        initial: The factor to rise from.
-        **timing: `decay_after_warmup`, `steps_per_update` and `start`, see `WarmupSchedule`.
 
     >>> [round(RAdamWarmup(1.0, 0.999, first_steps="linear_adam")(step), 6) for step in (0, 3, 4)]
     [0.003462, 0.013849, 0.017312]
     """
-
-    def __init__(
-        self,
-        learning_rate: float | LearningRateSchedule,
-        beta_2: float | None = None,
-        *,
-        first_steps: str = "nothing",
-        rho_threshold: float = 4.0,
-        initial: float = 0.0,
-        **timing: Any,
-    ) -> None:
-        warmup = warmups.Rectified(beta_2, first_steps, rho_threshold, initial=initial)
-        super().__init__(learning_rate, warmup, **timing)
 
 
 def checked_rate(learning_rate: Any) -> Any:
@@ -279,11 +246,33 @@ def warms_up(rate: Any) -> bool:
 
 
 def refuse_second_warmup(rate: Any) -> None:
+    """Refuses a learning rate with a warmup that is known as one, and warns about one that only rises at first."""
     if warms_up(rate):
         raise ValueError(
             "A learning rate that gets a warmup must not have one already: two would multiply. Received: "
             f"learning_rate={checks.shown(rate)}"
         )
+    is_own = isinstance(rate, LearningRateSchedule) and not isinstance(rate, WarmupSchedule)
+    if is_own and id(rate) not in _warned_about and rises_at_first(rate):
+        _warned_about[id(rate)] = rate
+        checks.warn(
+            "A learning rate that gets a warmup should not rise in its first steps: that is a warmup too, and both "
+            f"multiply. Use one of them. Received: learning_rate={checks.shown(rate)}"
+        )
+
+
+_warned_about: weakref.WeakValueDictionary[int, LearningRateSchedule] = weakref.WeakValueDictionary()
+
+
+def rises_at_first(schedule: LearningRateSchedule) -> bool:
+    """Whether the first change of a schedule, in its first 128 steps, is a rise.
+
+    >>> rises_at_first(keras.optimizers.schedules.CosineDecay(1e-3, 1000))
+    False
+    """
+    first, *later = compat.scheduled_rates(schedule, (0, *(2**power for power in range(8)))) or [0.0]
+    # A change of less than one in 10,000 may be due to rounding.
+    return next((rate > first for rate in later if abs(rate - first) > 1e-4 * abs(first)), False)
 
 
 def warmup_schedules(rate: Any) -> list[WarmupSchedule]:

@@ -1,12 +1,13 @@
 """Adds a warmup to an existing optimizer, or restarts it in the middle of training."""
 
+from collections.abc import Callable
 from typing import Any, TypeVar
 
 from keras.optimizers.schedules import LearningRateSchedule
 
 from tfwarmup import checks, compat, warmups
 from tfwarmup.optimizers import Adam
-from tfwarmup.schedules import WarmupSchedule, checked_decay, refuse_second_warmup, warmup_schedules
+from tfwarmup.schedules import WarmupSchedule, warms_up, warmup_schedules
 from tfwarmup.warmups import Warmup
 
 OptimizerT = TypeVar("OptimizerT")
@@ -19,6 +20,7 @@ def warm_up(
     period: float | None = None,
     beta_2: float | None = None,
     decay_after_warmup: bool = False,
+    **options: Any,
 ) -> OptimizerT:
     """Adds a warmup to an existing optimizer, in place, and returns the optimizer. Call it before `compile`.
 
@@ -35,22 +37,24 @@ def warm_up(
         period: The warmup period, for "linear" and "exponential" by name.
         beta_2: The discount factor of the second moment, for your own optimizer class.
         decay_after_warmup: Whether a decay in the learning rate waits for the warmup, and counts updates from its end.
+        **options: Other arguments of a warmup given by its name, such as `initial`.
 
     >>> import keras
     >>> optimizer = warm_up(keras.optimizers.AdamW(1e-3, beta_2=0.98))
     >>> round(float(optimizer.learning_rate), 8)  # of the first of 2 / (1 - 0.98) = 100 updates
     1e-05
     """
-    rule = warmups.get(warmup, period=period)
-    members = _members(optimizer)
+    rule = warmups.get(warmup, period=period, **options)
+    members = compat.checked_members(optimizer)
     # All are checked before the first is changed.
-    schedules = [_schedule(member, rule, beta_2, decay_after_warmup) for member in members]
-    for member, schedule in zip(members, schedules, strict=True):
-        _set_rate(member, schedule)
+    for change in [_begin(member, rule, beta_2, decay_after_warmup) for member in members]:
+        change()
     return optimizer
 
 
-def restart_warmup(model: Any, warmup: Any = None, *, period: float | None = None, beta_2: float | None = None) -> None:
+def restart_warmup(
+    model: Any, warmup: Any = None, *, period: float | None = None, beta_2: float | None = None, **options: Any
+) -> None:
     """Restarts the warmup of a compiled model at the next update: for fine-tuning, a new phase or a higher rate.
 
     The moments of the optimizer are kept. It also works from a callback during `fit`. In your own training loop, call
@@ -62,6 +66,7 @@ def restart_warmup(model: Any, warmup: Any = None, *, period: float | None = Non
         warmup: See `warm_up`. By default, the warmup that the optimizer already has.
         period: See `warm_up`.
         beta_2: See `warm_up`.
+        **options: See `warm_up`.
 
     >>> import keras
     >>> model = keras.Sequential([keras.Input((1,)), keras.layers.Dense(1)])
@@ -78,12 +83,12 @@ def restart_warmup(model: Any, warmup: Any = None, *, period: float | None = Non
             "`restart_warmup` needs a compiled model, since its train function must use the new warmup. "
             f"Received: {checks.shown(model)}"
         )
-    if warmup is None and (period is not None or beta_2 is not None):
-        received = f"warmup=None, period={period!r}, beta_2={beta_2!r}"
-        raise ValueError(f"`period` and `beta_2` belong to a new warmup, which must be given. Received: {received}")
-    rule = None if warmup is None else warmups.get(warmup, period=period)
+    given = {"period": period, "beta_2": beta_2, **options}
+    if warmup is None and any(value is not None for value in given.values()):
+        raise ValueError(f"These belong to a new warmup, which must be given. Received: warmup=None, {given}")
+    rule = None if warmup is None else warmups.get(warmup, period=period, **options)
     compat.sync_state(model)
-    for change in [_restart(member, rule, beta_2) for member in _members(model.optimizer)]:
+    for change in [_restart(member, rule, beta_2) for member in compat.checked_members(model.optimizer)]:
         change()
     if model.train_function is not None:
         model.make_train_function(force=True)
@@ -97,7 +102,7 @@ def warmup_factor(optimizer: Any) -> Any:
     >>> round(float(warmup_factor(Adam(1e-3, warmup="untuned_linear"))), 8)
     0.0005
     """
-    members = _members(optimizer)
+    members = compat.checked_members(optimizer)
     if len(members) > 1:
         raise ValueError(
             "`warmup_factor` needs an optimizer with one learning rate; ask each of `optimizer.optimizers`. Received: "
@@ -109,44 +114,55 @@ def warmup_factor(optimizer: Any) -> Any:
     return factor * members[0].warmup_factor if isinstance(members[0], Adam) else factor
 
 
-def _members(optimizer: Any) -> list[Any]:
-    if not compat.is_optimizer(optimizer):
-        raise ValueError(f"`optimizer` must be a Keras optimizer. Received: {checks.shown(optimizer)}")
-    return compat.members(optimizer)
-
-
-def _schedule(optimizer: Any, rule: Warmup, beta_2: float | None, decay_after_warmup: bool) -> WarmupSchedule:
-    """The warmup schedule for an optimizer that has made no update."""
+def _begin(optimizer: Any, rule: Warmup, beta_2: float | None, decay_after_warmup: bool) -> Callable[[], None]:
+    """Returns a function that gives an optimizer its first warmup. Errors are raised here, before anything changes."""
     if compat.is_built(optimizer):
         raise ValueError(
             "`warm_up` needs an optimizer that has not been used: a train function that exists would not see the "
             "warmup. To warm up a model that has been trained or loaded, use `restart_warmup(model)`. Received: "
             f"{type(optimizer).__name__} after {compat.updates_made(optimizer)} updates"
         )
+    _refuse_schedule_free(optimizer)
     _refuse_own_warmup(optimizer)
     rate = _rate(optimizer)
-    refuse_second_warmup(rate)
-    return WarmupSchedule(
+    fitted = _fitted(rule, optimizer, beta_2)
+    if isinstance(optimizer, Adam):
+        return _own_warmup(optimizer, fitted, decay_after_warmup)
+    schedule = WarmupSchedule(
         rate,
-        _fitted(rule, optimizer, beta_2),
+        fitted,
         decay_after_warmup=decay_after_warmup,
         steps_per_update=compat.accumulation_steps(optimizer),
     )
+    return lambda: setattr(optimizer, "learning_rate", schedule)
 
 
-def _restart(optimizer: Any, rule: Warmup | None, beta_2: float | None) -> Any:
+def _own_warmup(optimizer: Adam, fitted: Warmup, decay_after_warmup: bool) -> Callable[[], None]:
+    """The learning rate of this package's optimizers stays a variable, which callbacks can set."""
+    new = optimizer.fitted(fitted, decay_after_warmup)
+
+    def change() -> None:
+        optimizer.decay_after_warmup = decay_after_warmup
+        if not isinstance(new, warmups.NoWarmup):
+            optimizer.restart_warmup(new)
+
+    return change
+
+
+def _restart(optimizer: Any, rule: Warmup | None, beta_2: float | None) -> Callable[[], None]:
     """Returns a function that restarts the optimizer's warmup. Errors are raised here, before anything changes."""
-    if isinstance(optimizer, Adam) and not isinstance(optimizer.warmup, warmups.NoWarmup):
-        new = None if rule is None else _fitted(rule, optimizer, beta_2)
-        checked_decay(optimizer.decay_after_warmup, compat.learning_rate_of(optimizer), new or optimizer.warmup)
-        return lambda: optimizer.restart_warmup(new)
     raw = compat.learning_rate_of(optimizer)
     old = raw if isinstance(raw, WarmupSchedule) else None
-    if old is None and rule is None:
+    own = optimizer.warmup if isinstance(optimizer, Adam) and not warms_up(raw) else None
+    if rule is None and old is None and (own is None or isinstance(own, warmups.NoWarmup)):
         raise ValueError(
             "`restart_warmup` needs an optimizer with a warmup, or a `warmup` for it. Received: "
             f"{type(optimizer).__name__} with learning_rate={checks.shown(raw)}, warmup=None"
         )
+    if own is not None:
+        new = own if rule is None else _fitted(rule, optimizer, beta_2)
+        return _own_warmup(optimizer, new, optimizer.decay_after_warmup)
+    _refuse_schedule_free(optimizer)
     rate = _rate(optimizer) if old is None else old.learning_rate
     schedule = WarmupSchedule(
         rate,
@@ -155,7 +171,7 @@ def _restart(optimizer: Any, rule: Warmup | None, beta_2: float | None) -> Any:
         steps_per_update=compat.accumulation_steps(optimizer),
         start=compat.updates_made(optimizer),
     )
-    return lambda: _set_rate(optimizer, schedule)
+    return lambda: setattr(optimizer, "learning_rate", schedule)
 
 
 def _fitted(rule: Any, optimizer: Any, beta_2: float | None) -> Warmup:
@@ -190,16 +206,15 @@ def _rate(optimizer: Any) -> float | LearningRateSchedule:
     return float(optimizer.get_config()["learning_rate"])
 
 
-def _set_rate(optimizer: Any, schedule: WarmupSchedule) -> None:
-    optimizer.learning_rate = schedule
+def _refuse_schedule_free(optimizer: Any) -> None:
+    if "ScheduleFreeAdamW" in [cls.__name__ for cls in type(optimizer).__mro__]:
+        raise ValueError(
+            "Keras' `ScheduleFreeAdamW` must be used at a constant rate: it averages all iterates with the same "
+            "weight, so that those of a warmup count fully, where its authors weight them by the squared rate. Use "
+            f"AdamW with a warmup and a decay instead. Received: {type(optimizer).__name__}"
+        )
 
 
 def _refuse_own_warmup(optimizer: Any) -> None:
-    own = optimizer.warmup if isinstance(optimizer, Adam) else warmups.NoWarmup()
-    steps = getattr(optimizer, "warmup_steps", 0)  # of Keras' `ScheduleFreeAdamW`
-    if steps or not isinstance(own, warmups.NoWarmup):
-        shown = f"warmup_steps={steps}" if steps else repr(own)
-        raise ValueError(
-            "`warm_up` needs an optimizer without a warmup: two would multiply. Received: "
-            f"{type(optimizer).__name__} with {shown}"
-        )
+    if isinstance(optimizer, Adam) and not isinstance(optimizer.warmup, warmups.NoWarmup):
+        raise ValueError(f"`warm_up` needs an optimizer without a warmup: two would multiply. Received: {optimizer!r}")

@@ -60,6 +60,7 @@ def rectified_adam():
     return {name: np.array(values) for name, values in json.loads(answer.stdout).items()}
 
 
+@pytest.mark.filterwarnings("ignore:A learning rate that gets a warmup should not rise")  # as that of addons does
 @pytest.mark.parametrize("name", RUNS)
 def test_radam_is_tensorflow_addons_rectified_adam(name, rectified_adam):
     assert drift(trajectory(OURS[name](), GRADIENTS, THETA), rectified_adam[name]) < 40

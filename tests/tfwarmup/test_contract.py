@@ -7,7 +7,7 @@ from keras import ops
 
 import tfwarmup
 from tests.tfwarmup.helpers import KERAS, compiled, number, numpy, small_data, small_model, weights
-from tfwarmup import WARMUPS, warmups
+from tfwarmup import WARMUPS, compat, warmups
 
 BETA_2 = 0.99
 
@@ -185,3 +185,57 @@ def test_a_warmup_counts_updates_when_keras_accumulates(name, kind):
     fit(accumulated, epochs=3)
     np.testing.assert_allclose(weights(accumulated), weights(big), atol=3e-6)
     assert float(tfwarmup.warmup_factor(accumulated.optimizer)) == pytest.approx(float(warmup_of(name)(4.0)), rel=1e-6)
+
+
+# Every warmup, in every way to give it, from the call that makes it to the run that goes on.
+
+NAMED = {name: {"period": 30.5} if warmups.takes_period(name) else {} for name in WARMUPS}
+GIVEN = {
+    **{f"{name} by name": (name, options) for name, options in NAMED.items()},
+    **{f"{name} as an object": (warmups.get(name, **options), {}) for name, options in NAMED.items()},
+    **{f"{name} by share": (name, {"share": 0.25, "updates": 122}) for name in WARMUPS if warmups.takes_period(name)},
+    "untuned_linear by name, with options": ("untuned_linear", {"initial": 0.1}),
+    "radam by name, with options": ("radam", {"first_steps": "linear_adam", "rho_threshold": 5.0}),
+    "a function": (half_cosine, {}),
+    "a function as an object": (warmups.Custom(half_cosine, period=150), {}),
+}
+KINDS = {
+    "Adam": lambda warmup, **options: tfwarmup.Adam(1e-2, beta_2=BETA_2, warmup=warmup, **options),
+    "warm_up": lambda warmup, **options: tfwarmup.warm_up(
+        keras.optimizers.SGD(1e-2), warmup, **options, **({"beta_2": BETA_2} if needs_beta_2(warmup) else {})
+    ),
+}
+NAMES = {**vars(tfwarmup), **vars(warmups), "half_cosine": half_cosine}
+
+
+def needs_beta_2(warmup):
+    if isinstance(warmup, str):
+        return warmups.get(warmup, **NAMED[warmup]).needs_beta_2
+    return isinstance(warmup, warmups.Warmup) and warmup.needs_beta_2
+
+
+@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize("given", GIVEN)
+def test_every_way_to_give_a_warmup_is_printed_saved_restarted_and_continued(given, kind, tmp_path):
+    warmup, options = GIVEN[given]
+    if kind == "warm_up" and given.startswith("dynamic"):
+        pytest.skip("only tfwarmup.Adam sees its updates")
+    model = small_model(KINDS[kind](warmup, **options))
+    config = model.optimizer.get_config()
+    if kind == "Adam":
+        assert {**eval(repr(model.optimizer), NAMES).get_config(), "name": config["name"]} == config
+    else:
+        schedule = compat.learning_rate_of(model.optimizer)
+        assert eval(repr(schedule), NAMES).get_config() == schedule.get_config()
+    fit(model, epochs=1)
+    model.save(tmp_path / "model.keras")
+    loaded = keras.models.load_model(tmp_path / "model.keras")
+    assert loaded.optimizer.get_config() == model.optimizer.get_config()
+    for each in (model, loaded):
+        fit(each, epochs=1)
+        if not given.startswith("none"):
+            tfwarmup.restart_warmup(each)
+            first = tfwarmup.warmup_factor(KINDS[kind](warmup, **options))
+            assert float(tfwarmup.warmup_factor(each.optimizer)) == pytest.approx(float(first), rel=1e-6)
+        fit(each, epochs=1)
+    np.testing.assert_array_equal(weights(loaded), weights(model))

@@ -97,6 +97,40 @@ def test_a_dynamic_warmup_has_the_same_state_on_every_replica(wrapped, two_repli
     assert inner[0].warmup_done_at == inner[1].warmup_done_at < 13
 
 
+CONDITIONAL = [{"gradient_accumulation_steps": 2}, {"use_ema": True, "ema_overwrite_frequency": 2}]
+
+
+@pytest.mark.parametrize("options", CONDITIONAL)
+@pytest.mark.parametrize("make", [tfwarmup.Adam, tfwarmup.RAdam])
+def test_updates_at_some_steps_only_are_refused_with_a_way_out_before_fit(make, options, two_replicas):
+    name = list(options)[-1]
+    with two_replicas.scope():
+        with pytest.raises(
+            ValueError, match=f"`{name}` must be None under a `MirroredStrategy`: .* Received: {name}=2"
+        ):
+            make(1e-3, **options)
+        with pytest.raises(RuntimeError, match="merge_call"):  # what it would end with
+            train(lambda: keras.optimizers.Adam(1e-3, **options))
+    assert train(lambda: make(1e-3, **options)).size  # on one device it trains
+    with tf.distribute.OneDeviceStrategy("CPU:0").scope():
+        assert train(lambda: make(1e-3, **options)).size
+
+
+def test_the_way_out_for_a_moving_average_is_that_of_one_device(two_replicas):
+    def averaged():
+        words = np.random.default_rng(0).integers(0, 20, (64, 4))
+        data = tf.data.Dataset.from_tensor_slices((words, small_data()[1])).batch(16)
+        model = sequence_model(tfwarmup.Adam(1e-2, use_ema=True, ema_momentum=0.9))
+        model.fit(data, epochs=2, shuffle=False, verbose=0)
+        model.optimizer.finalize_variable_values(model.trainable_variables)
+        return weights(model)
+
+    alone = averaged()
+    with two_replicas.scope():
+        together = averaged()
+    np.testing.assert_allclose(together, alone, rtol=0, atol=5e-7)
+
+
 CLIPS = [{"clipnorm": 0.01}, {"clipvalue": 0.001}, {"global_clipnorm": 0.01}]
 
 

@@ -232,9 +232,19 @@ def test_where_updates_are_not_known_it_is_refused_with_what_to_use(call, what):
 def test_it_can_neither_come_nor_go_in_the_middle_of_training():
     for first, second in (("dynamic", "untuned_linear"), ("untuned_linear", "dynamic")):
         model = small_model(tfwarmup.Adam(warmup=first))
-        with pytest.raises(ValueError, match="A dynamic warmup must be given when the optimizer is made"):
+        model.fit(*small_data(), verbose=0)
+        with pytest.raises(ValueError, match="A dynamic warmup must be given before the first update"):
             tfwarmup.restart_warmup(model, second)
     with pytest.raises(ValueError, match="has no initial factor. Received: initial=0.5"):
         warmups.Dynamic(initial=0.5)
     with pytest.raises(ValueError, match="`RAdam` has its own warmup"):
         tfwarmup.RAdam(warmup="dynamic")
+
+
+@pytest.mark.parametrize("warmup", ["dynamic", "untuned_linear"])
+def test_an_optimizer_without_variables_can_be_built(warmup):
+    optimizer = tfwarmup.Adam(1e-3, warmup=warmup)
+    optimizer.build([])
+    optimizer.apply([], [])
+    assert float(optimizer.warmup_factor) == pytest.approx(1 / 2000, rel=1e-6)
+    assert tfwarmup.Adam.from_config(optimizer.get_config()).get_config() == optimizer.get_config()

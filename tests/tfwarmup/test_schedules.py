@@ -143,6 +143,51 @@ def test_a_decay_without_a_warmup_is_taken(place):
     assert PLACES[place](Halved(schedules.CosineDecay(1e-3, 100))) is not None
 
 
+class WarmUpCosine(schedules.LearningRateSchedule):
+    """As users write it: linear from 0 over `warmup_steps`, in stairs of `per` steps, then a cosine."""
+
+    def __init__(self, warmup_steps, per=1):
+        super().__init__()
+        self.warmup_steps, self.per = warmup_steps, per
+
+    def __call__(self, step):
+        step = ops.floor(ops.cast(step, "float32") / self.per) * self.per
+        decayed = 0.5e-3 * (1 + ops.cos(np.pi * step / 1000))
+        return ops.where(step < self.warmup_steps, 1e-3 * step / self.warmup_steps, decayed)
+
+    def get_config(self):
+        return {"warmup_steps": self.warmup_steps, "per": self.per}
+
+
+@pytest.mark.parametrize("place", PLACES)
+@pytest.mark.parametrize("rate", [{"warmup_steps": 2}, {"warmup_steps": 100_000}, {"warmup_steps": 100, "per": 20}])
+def test_a_second_warmup_in_a_schedule_of_ones_own_is_noticed_by_its_values_once(rate, place):
+    schedule = WarmUpCosine(**rate)
+    message = "both multiply. Use one of them. Received: learning_rate=.*WarmUpCosine"
+    with pytest.warns(UserWarning, match=message) as seen:
+        PLACES[place](schedule)
+    assert [warning.filename for warning in seen if warning.category is UserWarning] == [__file__]
+    PLACES[place](schedule)  # the second warning would be an error
+
+
+FALLING = {
+    "cosine": schedules.CosineDecay(1e-3, 100_000),
+    "exponential": schedules.ExponentialDecay(1e-3, 1000, 0.96),
+    "piecewise": schedules.PiecewiseConstantDecay([5], [1e-3, 1e-4]),
+    "after its warmup": WarmUpCosine(warmup_steps=0),
+}
+
+
+@pytest.mark.parametrize("place", PLACES)
+@pytest.mark.parametrize("name", FALLING)
+def test_a_rate_that_does_not_rise_is_taken_without_a_word(name, place):
+    PLACES[place](FALLING[name])
+
+
+def test_a_rising_rate_alone_is_one_warmup():
+    tfwarmup.Adam(WarmUpCosine(100))
+
+
 def test_one_warmup_in_the_rate_of_an_adam_without_one_is_taken():
     assert tfwarmup.Adam(tfwarmup.UntunedLinearWarmup(1e-3, 0.999)).beta_2 == 0.999
 
@@ -195,8 +240,17 @@ def test_a_step_that_is_no_number_is_refused(step):
 
 
 def test_a_repr_tells_rate_and_warmup():
-    assert repr(tfwarmup.LinearWarmup(1e-3, 10)) == "LinearWarmup(0.001, Linear(period=10.0))"
-    assert repr(tfwarmup.WarmupSchedule(1e-3, "none")) == "WarmupSchedule(0.001, NoWarmup())"
+    texts = {
+        "LinearWarmup(learning_rate=0.001, period=10.0)": tfwarmup.LinearWarmup(1e-3, 10),
+        "WarmupSchedule(learning_rate=0.001, warmup=NoWarmup())": tfwarmup.WarmupSchedule(1e-3, "none"),
+        "UntunedLinearWarmup(learning_rate=CosineDecay(initial_learning_rate=0.01, decay_steps=1000, alpha=0.1), "
+        "decay_after_warmup=True, steps_per_update=4, beta_2=0.98)": tfwarmup.UntunedLinearWarmup(
+            COSINE, 0.98, decay_after_warmup=True, steps_per_update=4
+        ),
+    }
+    for text, schedule in texts.items():
+        assert repr(schedule) == text
+        assert eval(text, {**vars(tfwarmup), **vars(warmups), **vars(schedules)}).get_config() == schedule.get_config()
 
 
 def test_numpy_numbers_are_saved():

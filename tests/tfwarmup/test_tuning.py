@@ -138,8 +138,8 @@ def test_periods_are_searched_like_rates():
 
 def test_warmup_objects_are_choices_by_what_they_print():
     rules = (tfwarmup.warmups.Linear(10, initial=0.1), "untuned_linear")
-    assert space(warmup=rules)["warmup"].values == ["Linear(initial=0.1, period=10.0)", "untuned_linear"]
-    assert drawn({"warmup": "Linear(initial=0.1, period=10.0)"}, warmup=rules).warmup == rules[0]
+    assert space(warmup=rules)["warmup"].values == ["Linear(period=10.0, initial=0.1)", "untuned_linear"]
+    assert drawn({"warmup": "Linear(period=10.0, initial=0.1)"}, warmup=rules).warmup == rules[0]
 
 
 @pytest.mark.parametrize(
@@ -162,7 +162,7 @@ def test_warmup_objects_are_choices_by_what_they_print():
         ({"warmup": None}, "`warmup` must be one of .* Received: warmup=None"),
         ({"warmup": ("radam", "cosine")}, "`warmup` must be one of .* Received: warmup='cosine'"),
         ({"warmup": ("radam", "radam")}, "`warmup` must have choices that differ. Received: warmup="),
-        ({"warmup": "linear"}, "Warmup 'linear' needs `period`. Received: period=None"),
+        ({"warmup": "linear"}, "`Linear` needs `period`, or .* Received: period=None"),
         ({"warmup": "exponential", "period": 0}, "`period` must be a finite number > 0. Received: period=0"),
         ({"period": 10}, "`period` is for warmups 'linear' and 'exponential'. Received: period=10"),
         ({"warmup": ["linear", "linear"], "period": 3}, "`warmup` must have choices that differ"),

@@ -9,7 +9,7 @@ import pytest
 from keras import ops
 
 import tfwarmup
-from tests.tfwarmup.helpers import FUNCTIONS_OF_T
+from tests.tfwarmup.helpers import BACKEND, FUNCTIONS_OF_T, small_data, small_model
 from tfwarmup import WARMUPS, effective_warmup_period, factors, warmups
 
 OPTIONS = {"linear": {"period": 2000}, "exponential": {"period": 2000}}
@@ -109,10 +109,11 @@ def test_length_is_when_a_decay_may_begin():
 def test_a_repr_is_what_makes_the_object():
     texts = {
         warmups.Linear(10): "Linear(period=10.0)",
-        warmups.Linear(10, initial=0.1): "Linear(initial=0.1, period=10.0)",
-        warmups.UntunedLinear(): "UntunedLinear(beta_2=None)",
+        warmups.Linear(10, initial=0.1): "Linear(period=10.0, initial=0.1)",
+        warmups.UntunedLinear(): "UntunedLinear()",
         warmups.NoWarmup(): "NoWarmup()",
-        warmups.Rectified(0.99): "Rectified(beta_2=0.99, first_steps='nothing', rho_threshold=4.0)",
+        warmups.Rectified(0.99): "Rectified(beta_2=0.99)",
+        warmups.Rectified(first_steps="momentum"): "Rectified(first_steps='momentum')",
     }
     assert {warmup: repr(warmup) for warmup in texts} == texts
     assert all(eval(text, vars(warmups)) == warmup for warmup, text in texts.items())
@@ -139,7 +140,7 @@ def test_a_function_of_t_is_a_warmup():
     assert float(warmup(25.0)) == pytest.approx(0.5)
     np.testing.assert_allclose(warmup(np.array([1, 25, 400])), [0.1, 0.5, 1], rtol=1e-6)
     assert warmup.effective_period == pytest.approx(100 - sum(np.sqrt(np.arange(1, 101) / 100)), rel=1e-5)
-    assert "square_root" in repr(warmup)
+    assert repr(warmup) == "Custom(function=square_root)"
 
 
 @pytest.mark.parametrize("t", [None, "5", -1, [1]])
@@ -165,6 +166,42 @@ def test_a_function_that_never_reaches_one_has_no_effective_period():
 def test_a_function_that_is_no_warmup_is_refused(function):
     with pytest.raises(ValueError, match=r"must be a function of t with values in \[0, 1\]. Received"):
         warmups.get(function)
+
+
+def at_most_one(t):
+    return min(1.0, t / 10)
+
+
+def by_cases(t):
+    return t / 10 if t < 10 else 1.0
+
+
+@pytest.mark.skipif(BACKEND == "torch", reason="torch does not compile a train step")
+@pytest.mark.parametrize("function", [at_most_one, by_cases])
+def test_a_function_that_a_compiled_step_cannot_call_is_refused_when_it_is_given(function):
+    for make in (warmups.get, lambda warmup: tfwarmup.Adam(warmup=warmup)):
+        with pytest.raises(
+            ValueError, match=f"must also take a tensor that has no value yet, .* Received: .*{function.__name__}"
+        ):
+            make(function)
+
+
+@pytest.mark.skipif(BACKEND != "torch", reason="other backends compile the train step")
+@pytest.mark.parametrize("function", [at_most_one, by_cases])
+def test_a_function_with_cases_is_a_warmup_on_torch(function):
+    model = small_model(tfwarmup.Adam(1e-2, warmup=function))
+    model.fit(*small_data(), batch_size=16, epochs=1, verbose=0)
+    assert float(tfwarmup.warmup_factor(model.optimizer)) == pytest.approx(0.5)
+
+
+@pytest.mark.parametrize(
+    "make",
+    [lambda: tfwarmup.warm_up(keras.optimizers.SGD(0.1), square_root), lambda: tfwarmup.Adam(0.1, warmup=square_root)],
+)
+def test_a_function_may_divide_the_steps_that_keras_counts_in_integers(make):
+    model = small_model(make())
+    model.fit(*small_data(), batch_size=16, epochs=2, verbose=0)
+    assert float(tfwarmup.warmup_factor(model.optimizer)) == pytest.approx(0.3, rel=1e-6)
 
 
 @pytest.mark.parametrize("name", WARMUPS)
@@ -194,7 +231,7 @@ def test_a_function_that_is_not_registered_needs_custom_objects_to_load():
         (("untuned_linear", {"period": 10}), "Warmup 'untuned_linear' takes no `period`. Received: period=10"),
         (("none", {"period": 10}), "Warmup 'none' takes no `period`. Received: period=10"),
         (("radam", {"period": 10}), "Warmup 'radam' takes no `period`. Received: period=10"),
-        (("linear", {}), "Warmup 'linear' needs `period`. Received: period=None"),
+        (("linear", {}), "`Linear` needs `period`, or .* Received: period=None"),
         (("linear", {"period": 0}), "`period` must be a finite number > 0. Received: period=0"),
         (("", {}), "`warmup` must be one of none, linear, .* Received: warmup=''"),
         (("cosine", {}), "`warmup` must be one of none, linear, .* Received: warmup='cosine'"),
@@ -204,7 +241,7 @@ def test_a_function_that_is_not_registered_needs_custom_objects_to_load():
         ),
     ]
     + [
-        ((bad, {}), "`warmup` must be one of .* or a function of t. Received: warmup=")
+        ((bad, {}), "`warmup` must be one of .* or a function of t.* Received: warmup=")
         for bad in (None, 3, ["linear"], {})
     ]
     + [((bad, {}), "`warmup` must be one of") for bad in (warmups.Linear, tfwarmup.LinearWarmup(1.0, 10))],
@@ -213,6 +250,54 @@ def test_what_is_no_warmup_is_refused(arguments, message):
     name, options = arguments
     with pytest.raises(ValueError, match=message):
         warmups.get(name, **options)
+
+
+GIVEN_BY_SHARE = {
+    "an object": lambda **run: warmups.Linear(**run),
+    "a name": lambda **run: warmups.get("linear", **run),
+    "Adam": lambda **run: tfwarmup.Adam(warmup="linear", **run).warmup,
+    "warm_up": lambda **run: tfwarmup.warm_up(tfwarmup.Adam(), "linear", **run).warmup,
+    "a schedule": lambda **run: tfwarmup.LinearWarmup(1e-3, **run).warmup,
+    "any schedule": lambda **run: tfwarmup.WarmupSchedule(1e-3, "linear", **run).warmup,
+}
+every_way = pytest.mark.parametrize("way", GIVEN_BY_SHARE)
+
+
+@every_way
+def test_a_share_of_a_run_is_a_period_that_is_not_rounded(way):
+    warmup = GIVEN_BY_SHARE[way](share=0.05, updates=1410)
+    assert warmup == warmups.Linear(70.5)
+    assert warmup.get_config() == {"period": 70.5, "initial": 0.0}
+
+
+def test_a_share_of_a_run_is_for_every_warmup_with_a_period():
+    assert warmups.Exponential(share=1, updates=7) == warmups.Exponential(7)
+    assert tfwarmup.ExponentialWarmup(1e-3, share=0.5, updates=7).warmup == warmups.Exponential(3.5)
+    with pytest.raises(ValueError, match="Warmup 'root' takes no `share`. Received: share=0.05"):
+        warmups.get("root", share=0.05, updates=100)
+
+
+@every_way
+@pytest.mark.parametrize(
+    ("run", "message"),
+    [
+        (
+            {"share": 0.05},
+            "the length of the run, which `tfwarmup.updates_of` counts. Received: period=None, share=",
+        ),
+        ({"updates": 100}, "needs `period`, or `share` and `updates`, .* Received: period=None, share=None, u"),
+        (
+            {"share": 0.05, "updates": 100, "period": 5},
+            "needs `period`, or `share` .* Received: period=5, ",
+        ),
+        ({"share": 5, "updates": 100}, r"`share` must be a number in \(0, 1\], such as 0.05. Received: .*share=5"),
+        ({"share": 0.05, "updates": 0}, "`updates` must be a finite number > 0. Received: updates=0"),
+        ({}, "`Linear` needs `period`, or .* Received: period=None"),
+    ],
+)
+def test_a_share_without_the_length_of_the_run_is_refused_with_what_to_pass(way, run, message):
+    with pytest.raises(ValueError, match=message):
+        GIVEN_BY_SHARE[way](**run)
 
 
 @pytest.mark.parametrize("initial", [-0.1, 1.0, 2, float("nan"), "0.1", None, True])

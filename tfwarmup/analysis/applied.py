@@ -43,7 +43,9 @@ def applied_rate(optimizer: Any, t: int | None = None) -> Applied:
     Applied(t=1, rate=0.0001, warmup_factor=0.1)
     """
     optimizer = unwrapped(optimizer)
-    _check_one_rate(optimizer)
+    if not compat.has_one_learning_rate(optimizer):
+        rule = "The applied rate needs a Keras optimizer with one learning rate."
+        raise ValueError(f"{rule} Received: optimizer={type(optimizer).__name__}")
     t = updates_made(optimizer) if t is None else t
     if t == 0:
         return Applied(0, 0.0, 0.0)
@@ -268,11 +270,3 @@ def _is_momentum(optimizer: Any, t: int) -> bool:
 def _warmup_start(optimizer: Adam) -> int:
     # Updates before a restart belong to an earlier warmup, whose start is not stored.
     return int(compat.number(optimizer.warmup_start))
-
-
-def _check_one_rate(optimizer: Any) -> None:
-    if not compat.has_one_learning_rate(optimizer):
-        raise ValueError(
-            "The applied rate needs a Keras optimizer with one learning rate. Received: "
-            f"optimizer={type(optimizer).__name__}"
-        )

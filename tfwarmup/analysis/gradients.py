@@ -14,7 +14,6 @@ import numpy as np
 from keras import ops, tree
 
 from tfwarmup import checks, compat
-from tfwarmup.analysis.samples import ParameterSample
 from tfwarmup.steps import dense
 
 Batch = tuple[Any, Any, Any]
@@ -59,8 +58,8 @@ def _check_arrays(arrays: Any, batch_size: int) -> None:
         raise ValueError(f"`batch_size` must not exceed the {min(lengths)} examples. Received: batch_size={batch_size}")
 
 
-def sampled_gradients(model: Any, sample: ParameterSample, seed: int) -> Callable[[Batch], np.ndarray]:
-    """Returns a function of a batch: the gradient of the training loss at the sampled parameters.
+def sampled_gradients(model: Any, sample: Any, seed: int) -> Callable[[Batch], np.ndarray]:
+    """Returns a function of a batch: the gradient of the training loss at the parameters of a `ParameterSample`.
 
     The loss is scaled as the optimizer scales it, against underflow in float16, and the gradient is left scaled.
     Dropout draws new masks for each batch, different from those of training.
@@ -75,6 +74,19 @@ def sampled_gradients(model: Any, sample: ParameterSample, seed: int) -> Callabl
             return np.asarray(ops.convert_to_numpy(gradients(*batch, seeds)))
 
     return of_batch
+
+
+def loss_without_change(model: Any, batch: Batch, seed: int) -> Callable[[list[Any]], float]:
+    """Returns a function of the weights: the training loss of a batch, with the same noise at every call."""
+    seed_states = [v for v in model.variables if v.name == "seed_generator_state"]
+    seeds = [_tensor(np.random.default_rng(seed).integers(2**31, size=2)) for _ in seed_states]
+
+    def of_weights(weights: list[Any]) -> float:
+        variables = [*model.trainable_variables, *seed_states]
+        with _own_noise(seed):
+            return compat.number(_loss(model, zip(variables, [*weights, *seeds], strict=True), *batch))
+
+    return of_weights
 
 
 @contextlib.contextmanager
@@ -97,7 +109,7 @@ def _loss(model: Any, state: Iterable[tuple[Any, Any]], x: Any, y: Any, weight: 
         return model.optimizer.scale_loss(loss)
 
 
-def _tensorflow_gradients(model: Any, sample: ParameterSample, seed_states: list[Any]) -> Callable[..., Any]:
+def _tensorflow_gradients(model: Any, sample: Any, seed_states: list[Any]) -> Callable[..., Any]:
     import tensorflow as tf
 
     def in_replica(x: Any, y: Any, weight: Any, seeds: Any) -> Any:
@@ -120,7 +132,7 @@ def _tensorflow_gradients(model: Any, sample: ParameterSample, seed_states: list
     return gradients if model.run_eagerly else tf.function(gradients, reduce_retracing=True, autograph=False)
 
 
-def _jax_gradients(model: Any, sample: ParameterSample, seed_states: list[Any]) -> Callable[..., Any]:
+def _jax_gradients(model: Any, sample: Any, seed_states: list[Any]) -> Callable[..., Any]:
     import jax
 
     # Everything that the pass reads is an argument: training donates the buffers that would otherwise be captured.
@@ -142,7 +154,7 @@ def _jax_gradients(model: Any, sample: ParameterSample, seed_states: list[Any]) 
     return gradients
 
 
-def _torch_gradients(model: Any, sample: ParameterSample, seed_states: list[Any]) -> Callable[..., Any]:
+def _torch_gradients(model: Any, sample: Any, seed_states: list[Any]) -> Callable[..., Any]:
     import torch
 
     def gradients(x: Any, y: Any, weight: Any, seeds: Any) -> Any:

@@ -42,6 +42,7 @@ from tfwarmup.compat import updates_made
 __all__ = [
     "QUANTILES",
     "GradientProbe",
+    "LogRate",
     "MomentProbe",
     "ParameterSample",
     "Probe",
@@ -179,6 +180,10 @@ class RateProbe(Probe):
     def measure(self, model: Any, t: int) -> dict[str, float]:
         _, rate, factor = applied_rate(model.optimizer, t)
         return {"learning_rate_applied": rate, "warmup_factor": factor}
+
+
+class LogRate(RateProbe):
+    """A `RateProbe` by another name: the rate that is applied in `History`, the progress line and later callbacks."""
 
 
 class UpdateProbe(Probe):

@@ -77,7 +77,7 @@ def simulate_updates(
     updates = _Updates.of(
         iterations,
         warmups.get(warmup, period=period).with_beta_2(checks.beta_2(beta_2)),
-        checks.beta_1(beta_1),
+        checks.fraction("beta_1", beta_1),
         checks.beta_2(beta_2),
         checks.not_negative("epsilon", epsilon),
         math.sqrt(checks.positive("variance", variance)),

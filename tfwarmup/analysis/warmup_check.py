@@ -1,12 +1,15 @@
-"""A callback that measures how a warmup went: three lines, a figure, and the numbers behind both."""
+"""A callback that measures how a warmup went: lines at the start and the end, a figure, and the numbers behind them."""
 
 import math
 from typing import Any
 
+import keras
 import numpy as np
+from keras.optimizers.schedules import LearningRateSchedule
 
 from tfwarmup import checks, compat, factors
 from tfwarmup.analysis.applied import applied_rate, update_magnitudes
+from tfwarmup.analysis.forecast import describe, forecasts
 from tfwarmup.analysis.probes import UpdateProbe
 from tfwarmup.analysis.warmup_figure import draw
 from tfwarmup.analysis.warmup_report import WarmupReport
@@ -22,6 +25,9 @@ class WarmupCheck(UpdateProbe):
 
     For Adam, AdamW and Nadam of Keras, `tfwarmup.Adam` and `tfwarmup.RAdam`, with any warmup or none, on any backend.
     The first line says "too short", or that there is no sign of it, if every update was measured from the first one on.
+
+    When `fit` starts, it prints what `tfwarmup.describe` says, if the length of the run is known. A `UserWarning` tells
+    you if the warmup takes more than half of the run, or if a callback cannot set the rate because it is a schedule.
 
         check = tfwarmup.WarmupCheck()
         model.fit(x, y, callbacks=[check])
@@ -41,7 +47,7 @@ class WarmupCheck(UpdateProbe):
         every: See `Probe`. A verdict and spikes need every update.
         sample: How many parameters of each weight matrix to measure. By default 500, or all of a smaller matrix.
         seed: Seed of the choice of parameters.
-        verbose: Whether to print the three lines when `fit` ends.
+        verbose: Whether to print these lines.
 
     Attributes:
         report: A `WarmupReport` on the measurements so far, also during `fit`.
@@ -79,9 +85,14 @@ class WarmupCheck(UpdateProbe):
         beta_2 = compat.second_moment_beta_2(optimizer) or getattr(optimizer, "beta_2", None)
         self._rule_period = None if beta_2 is None else factors.untuned_linear_period(beta_2)
         self._begin_mean()
+        self._is_announced = False
+        _warn_of_setters(optimizer)
 
     def on_epoch_begin(self, epoch: int, logs: dict[str, Any] | None = None) -> None:
         self._begin_mean()
+        if not self._is_announced:
+            self._announce(epoch)
+            self._is_announced = True
 
     def on_train_batch_end(self, batch: int, logs: dict[str, Any] | None = None) -> None:
         mean = float((logs or {}).get("loss", math.nan))
@@ -115,11 +126,39 @@ class WarmupCheck(UpdateProbe):
             return math.nan
         return _rms((m.astype("float64") - beta_1 * before) / (1 - beta_1))
 
+    def _announce(self, epoch: int) -> None:
+        """Says what the warmup will do in the epochs to come, if the number of their steps is known."""
+        optimizer = unwrapped(self.model.optimizer)
+        steps = (self.params.get("steps") or 0) * (self.params["epochs"] - epoch)
+        updates = steps // compat.accumulation_steps(optimizer)
+        if not updates:
+            return
+        if self.verbose:
+            print(describe(optimizer, updates))
+        for forecast in forecasts(optimizer, updates):
+            if (forecast.left or 0) > updates / 2:
+                checks.warn(
+                    "A warmup should take at most half of a run: use a smaller beta_2 or a shorter warmup. "
+                    f"Received: {forecast}"
+                )
+
     def _dynamic_end(self) -> int | None:
         return getattr(unwrapped(self.model.optimizer), "warmup_done_at", None)
 
     def _begin_mean(self) -> None:
         self._mean, self._count = 0.0, 0
+
+
+def _warn_of_setters(optimizer: Any) -> None:
+    """Warns of callbacks that will fail, some after many epochs, because Keras does not let them set a schedule."""
+    setters = (keras.callbacks.ReduceLROnPlateau, keras.callbacks.LearningRateScheduler)
+    names = [type(callback).__name__ for callback in compat.callbacks_of_fit() if isinstance(callback, setters)]
+    rate = compat.learning_rate_of(optimizer)
+    if names and isinstance(rate, LearningRateSchedule):
+        checks.warn(
+            f"`{names[0]}` needs a learning rate that is not a schedule, such as that of `tfwarmup.Adam(rate, "
+            f"warmup=...)`; it will fail when it sets the rate. Received: learning_rate={checks.shown(rate)}"
+        )
 
 
 def _warmups_text(optimizer: Any) -> str:

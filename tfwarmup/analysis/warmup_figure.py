@@ -1,8 +1,12 @@
-"""The figure of a warmup check. Needs matplotlib, which the library itself does not."""
+"""The figures of learning rates and of a warmup check. They need matplotlib, which the library itself does not."""
 
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+import numpy as np
+
+from tfwarmup import checks, compat
+from tfwarmup.analysis.applied import applied_rate
 from tfwarmup.analysis.warmup_report import WarmupReport
 
 _PANELS = {
@@ -29,4 +33,27 @@ def draw(history: Mapping[str, Sequence[float]], report: WarmupReport) -> Any:
     for spike in report.loss_spikes:
         panels["batch_loss"].axvline(spike, color="#D55E00", linewidth=0.5)
     panels["warmup_factor"].set_ylim(0, 1.05)
+    return figure
+
+
+def plot(rates: Any, updates: int) -> Any:
+    """Returns a matplotlib `Figure` of the learning rates of the next updates, warmup included.
+
+    Args:
+        rates: An optimizer or a `LearningRateSchedule`, or a dictionary of several with their labels.
+        updates: The number of updates to draw, see `updates_of`.
+    """
+    from matplotlib.figure import Figure
+
+    steps = np.unique(np.linspace(1, checks.integer("updates", updates, least=1), 500).round().astype(int)).tolist()
+    axes = (figure := Figure(figsize=(6, 3.2), layout="constrained")).subplots()
+    for label, rate in (rates if isinstance(rates, dict) else {checks.text(rates): rates}).items():
+        if compat.is_optimizer(rate):
+            made = compat.updates_made(rate)
+            values = [applied_rate(rate, made + t).rate for t in steps]
+        else:
+            values = [compat.number(rate(t - 1)) for t in steps]
+        axes.plot(steps, values, label=label)
+    axes.set(xlabel="update t", ylabel="learning rate", ylim=(0, None))
+    axes.legend(frameon=False)
     return figure

@@ -10,7 +10,13 @@ from keras.optimizers.schedules import LearningRateSchedule
 from tfwarmup import checks, compat, formula, warmups
 from tfwarmup.compat import Optimizer, ops
 from tfwarmup.distribution import let_replicas_agree, summed_over_replicas
-from tfwarmup.optimizers.arguments import check_new_warmup, check_schedules, checked_gradient_init, checked_options
+from tfwarmup.optimizers.arguments import (
+    check_attribute,
+    check_new_warmup,
+    check_schedules,
+    checked_gradient_init,
+    checked_options,
+)
 from tfwarmup.optimizers.watching import UpdateWatch
 from tfwarmup.schedules import checked_decay, checked_rate, deserialized, updates_after
 from tfwarmup.steps import (
@@ -59,7 +65,9 @@ class Adam(Optimizer):
         epsilon: The paper's epsilon, >= 0.
         warmup: A name of `tfwarmup.WARMUPS`, an object of `tfwarmup.warmups`, a function of t, or `None`. Untuned
             warmups get this optimizer's `beta_2`.
-        period: The warmup period, for "linear" and "exponential" by name.
+        period: The warmup period, for "linear" and "exponential" by name. Whatever else the warmup takes can be given
+            in the same way: `Adam(warmup="untuned_linear", initial=0.1)`, or a share of the run instead of a period:
+            `Adam(warmup="linear", share=0.05, updates=10_000)`.
         decay_after_warmup: Whether a schedule in `learning_rate` waits for the warmup: it is then called with the
             number of updates since the warmup's end.
         gradient_init: Whether v_0 is g_1^2 instead of 0, with the bias correction kept (GI-Adam). The first update is
@@ -81,13 +89,17 @@ class Adam(Optimizer):
         StableAdamW: [Wortsman et al., 2023](https://arxiv.org/abs/2304.13013)
     """
 
+    warmup: Warmup
+    _hidden: frozenset[str] = frozenset({"name"})  # from `repr`
+
+    # By position, `Adam(1e-3, 0.004)` would turn the weight decay of a Keras `AdamW(1e-3, 0.004)` into beta_1.
     def __init__(
         self,
         learning_rate: float | LearningRateSchedule = 0.001,
+        *,
         beta_1: float = 0.9,
         beta_2: float = 0.999,
         epsilon: float = 1e-7,
-        *,
         warmup: Any = None,
         period: float | None = None,
         decay_after_warmup: bool = False,
@@ -97,14 +109,15 @@ class Adam(Optimizer):
         **kwargs: Any,
     ) -> None:
         rate, beta_2 = checked_rate(learning_rate), checks.beta_2(beta_2)
-        rule = warmups.get("none" if warmup is None else warmup, period=period).with_beta_2(beta_2)
+        of_warmup, options = warmups.split_options(kwargs)
+        rule = warmups.get("none" if warmup is None else warmup, period=period, **of_warmup).with_beta_2(beta_2)
         decay_waits = checked_decay(decay_after_warmup, rate, rule)
         check_schedules(rate, rule, beta_2)
-        super().__init__(learning_rate=rate, name=name, **checked_options(kwargs))
-        self.beta_1 = checks.beta_1(beta_1)
+        super().__init__(learning_rate=rate, name=name, **checked_options(options))
+        self.beta_1 = checks.fraction("beta_1", beta_1)
         self.beta_2 = beta_2
         self.epsilon = checks.not_negative("epsilon", epsilon)
-        self.warmup: Warmup = rule
+        self.warmup = rule
         self.decay_after_warmup = decay_waits
         # The number of updates made before the warmup began. A variable, so that it is saved, and so that a train
         # function that was compiled before a restart sees it.
@@ -115,6 +128,10 @@ class Adam(Optimizer):
         self._moments_being_added = False
         self._watch: UpdateWatch | None = None
 
+    def __setattr__(self, name: str, value: Any) -> None:
+        check_attribute(self, name, value)
+        super().__setattr__(name, value)
+
     def build(self, variables: Sequence[Any]) -> None:
         """Creates the two moments of every variable, in float32 for half-precision variables."""
         if self.built:
@@ -123,7 +140,7 @@ class Adam(Optimizer):
         super().build(variables)
         with self._adding_moments():
             self._momentums, self._velocities = self.add_slots(variables, ["momentum", "velocity"])
-        if isinstance(self.warmup, warmups.Dynamic):
+        if isinstance(self.warmup, warmups.Dynamic) and variables:
             self._watch = UpdateWatch(self, self.warmup)
 
     def add_variable(self, shape: Any, initializer: Any = "zeros", dtype: Any = None, **kwargs: Any) -> Any:
@@ -141,6 +158,8 @@ class Adam(Optimizer):
 
     @learning_rate.setter
     def learning_rate(self, learning_rate: Any) -> None:
+        if callable(learning_rate):
+            check_schedules(checked_rate(learning_rate), self.warmup, self.beta_2)
         Optimizer.learning_rate.fset(self, learning_rate)
 
     @property
@@ -160,20 +179,34 @@ class Adam(Optimizer):
         """omega_t of the last update of a dynamic warmup, which is not a function of t; `None` for other warmups."""
         return None if self._watch is None else compat.number(self._watch.applied_factor)
 
-    def restart_warmup(self, warmup: Warmup | None = None) -> None:
+    def restart_warmup(self, warmup: Any = None, **options: Any) -> None:
         """Restarts the warmup at the next update. The moments are kept.
 
         A train function that is already compiled sees the restart, because only a variable changes. To change to
         another `warmup`, use `tfwarmup.restart_warmup(model, warmup)`, which compiles again.
+
+        Args:
+            warmup: See `Adam`. By default, the warmup that the optimizer already has.
+            **options: Arguments of a new warmup that is given by its name, such as `period`.
         """
-        if warmup is not None:
-            check_new_warmup(self.warmup, warmup)
-            self.warmup = warmup
-        if isinstance(self.warmup, warmups.NoWarmup):
-            raise ValueError(f"`restart_warmup` needs an optimizer with a warmup. Received: {self!r}")
+        if warmup is None and options:
+            raise ValueError(f"These belong to a new warmup, which must be given. Received: warmup=None, {options}")
+        new = self.warmup if warmup is None else self.fitted(warmups.get(warmup, **options))
+        if isinstance(new, warmups.NoWarmup):
+            raise ValueError(f"`restart_warmup` needs an optimizer with a warmup. Received: {self!r}, warmup={warmup}")
+        self.__dict__["warmup"] = new
         if self._watch is not None:
             self._watch.restart()
         self.warmup_start.assign(compat.next_update(self) - 1)
+
+    def fitted(self, warmup: Warmup, decay_after_warmup: bool | None = None) -> Warmup:
+        """Returns the warmup with this optimizer's beta_2; raises an error if the optimizer cannot change to it."""
+        new, rate = warmup.with_beta_2(self.beta_2), compat.learning_rate_of(self)
+        if self.built:
+            check_new_warmup(self.warmup, new)
+        checked_decay(self.decay_after_warmup if decay_after_warmup is None else decay_after_warmup, rate, new)
+        check_schedules(rate, new, self.beta_2)
+        return new
 
     def apply(self, grads: Sequence[Any], trainable_variables: Sequence[Any] | None = None) -> None:
         # Adam updates every row at every update, including rows that a sparse gradient lacks; and clipping needs the
@@ -214,10 +247,39 @@ class Adam(Optimizer):
         with keras.saving.CustomObjectScope(custom_objects or {}):
             return cls(**{**config, **deserialized(config, "learning_rate", "warmup", "weight_decay")})
 
+    @classmethod
+    def from_keras(cls, optimizer: Any, **options: Any) -> "Adam":
+        """Returns an optimizer that goes on where Keras' Adam or AdamW is, also in the middle of training.
+
+        Learning rate, step, moments and all options are taken over. Only the place of epsilon differs. Pass the
+        result to `compile` again. A warmup, if there is one, begins at the next update.
+
+        Args:
+            optimizer: `keras.optimizers.Adam` or `AdamW`, also of a loaded model or inside a `LossScaleOptimizer`.
+            **options: Arguments of this class that replace those of the optimizer.
+
+        >>> Adam.from_keras(keras.optimizers.AdamW(1e-3, beta_2=0.98), warmup="untuned_linear")
+        Adam(learning_rate=0.001, weight_decay=0.004, beta_2=0.98, warmup=UntunedLinear(beta_2=0.98))
+        """
+        old = compat.unwrapped(optimizer)
+        if not isinstance(old, keras.optimizers.Adam) or old.amsgrad:
+            received = checks.shown(optimizer)
+            raise ValueError(f"`from_keras` needs Keras' Adam or AdamW, without AMSGrad. Received: {received}")
+        rate = compat.learning_rate_of(old)
+        given = {"learning_rate": rate if isinstance(rate, LearningRateSchedule) else compat.number(rate)}
+        own = checks.defaults(cls).keys() - {"name", *given}
+        new = cls(**given | {name: value for name, value in old.get_config().items() if name in own} | options)
+        if old.built:
+            compat.take_over(new, old)
+            if not isinstance(new.warmup, warmups.NoWarmup):
+                new.restart_warmup()
+        return new
+
     def __repr__(self) -> str:
-        options = {"learning_rate": compat.shown_rate(self), "beta_1": self.beta_1, "beta_2": self.beta_2}
-        shown = ", ".join(f"{name}={value}" for name, value in options.items())
-        return f"{type(self).__name__}({shown}, epsilon={self.epsilon}, warmup={self.warmup!r})"
+        options = {name: getattr(self, name) for name in checks.defaults(type(self)) if hasattr(self, name)}
+        warmup = None if isinstance(self.warmup, warmups.NoWarmup) else self.warmup
+        options |= {"learning_rate": compat.known_rate(self), "warmup": warmup}
+        return checks.as_call(self, {name: value for name, value in options.items() if name not in self._hidden})
 
     def scalars(self, learning_rate: Any, t: Any, warmup_start: Any = 0, factor: Any = None) -> Scalars:
         """The scalars of update t: floats, or float32 tensors if t is a tensor."""

@@ -1,17 +1,32 @@
-"""Checks the arguments of the optimizers."""
+"""Checks the arguments of the optimizers, and keeps those that a compiled train step holds from being changed."""
 
 from typing import Any
 
 from keras.optimizers.schedules import LearningRateSchedule
 
 from tfwarmup import checks, warmups
+from tfwarmup.distribution import refuse_conditional_updates
 from tfwarmup.schedules import refuse_second_warmup, warmup_schedules
 from tfwarmup.steps import Betas
 from tfwarmup.warmups import Warmup
 
+# Attributes of an optimizer that are set once, since a change would be saved but not reach a compiled train step.
+READ_ONLY = {
+    **dict.fromkeys(("beta_1", "beta_2", "epsilon"), "make a new optimizer"),
+    "warmup": "use `tfwarmup.restart_warmup(model, warmup)`",
+}
+
+
+def check_attribute(optimizer: Any, name: str, value: Any) -> None:
+    if name in READ_ONLY and name in vars(optimizer):
+        instead, received = READ_ONLY[name], f"{name}={checks.shown(value)}"
+        raise AttributeError(f"`{name}` of an optimizer is read-only: {instead}. Received: {received}")
+
 
 def checked_options(options: dict[str, Any]) -> dict[str, Any]:
     """Checks the arguments of every Keras optimizer, which Keras itself does not check."""
+    checks.refuse_foreign(options)
+    refuse_conditional_updates(options)
     decay = options.get("weight_decay")
     if decay is not None and not isinstance(decay, LearningRateSchedule):
         options = {**options, "weight_decay": checks.not_negative("weight_decay", decay)}
@@ -42,9 +57,9 @@ def checked_gradient_init(gradient_init: Any, beta_2: float, betas: Betas) -> bo
 
 
 def check_new_warmup(old: Warmup, new: Warmup) -> None:
-    """Refuses a change to or from a dynamic warmup, whose variables are created with the optimizer."""
+    """Refuses a change to or from a dynamic warmup, whose variables are created when the optimizer is built."""
     if isinstance(old, warmups.Dynamic) != isinstance(new, warmups.Dynamic):
         raise ValueError(
-            "A dynamic warmup must be given when the optimizer is made, `tfwarmup.Adam(rate, warmup='dynamic')`, and "
+            "A dynamic warmup must be given before the first update, `tfwarmup.Adam(rate, warmup='dynamic')`, and "
             f"can only be restarted as it is. Received: {new!r} instead of {old!r}"
         )

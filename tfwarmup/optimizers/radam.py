@@ -7,6 +7,7 @@ from keras.optimizers.schedules import LearningRateSchedule
 
 from tfwarmup import checks, warmups
 from tfwarmup.optimizers.adam import Adam
+from tfwarmup.warmups import Warmup
 
 
 @keras.saving.register_keras_serializable("tfwarmup")
@@ -36,27 +37,30 @@ class RAdam(Adam):
     """
 
     warmup: warmups.Rectified
+    _hidden = frozenset({"name", "warmup"})
 
     def __init__(
         self,
         learning_rate: float | LearningRateSchedule = 0.001,
+        *,
         beta_1: float = 0.9,
         beta_2: float = 0.999,
         epsilon: float = 1e-7,
-        *,
         first_steps: str = "momentum",
         rho_threshold: float = 4.0,
         name: str | None = None,
         **kwargs: Any,
     ) -> None:
-        for option in ("warmup", "period"):
+        for option in ("warmup", "period", "initial"):
             if kwargs.get(option) is not None:
                 raise ValueError(
                     f"`RAdam` has its own warmup and takes no `{option}`: two would multiply. For another warmup "
                     f"use `tfwarmup.Adam`. Received: {option}={checks.shown(kwargs[option])}"
                 )
         warmup = warmups.Rectified(checks.beta_2(beta_2), first_steps, rho_threshold)
-        super().__init__(learning_rate, beta_1, beta_2, epsilon, warmup=warmup, name=name, **kwargs)
+        super().__init__(
+            learning_rate, beta_1=beta_1, beta_2=beta_2, epsilon=epsilon, warmup=warmup, name=name, **kwargs
+        )
 
     @property
     def first_steps(self) -> str:
@@ -66,6 +70,14 @@ class RAdam(Adam):
     def rho_threshold(self) -> float:
         return self.warmup.rho_threshold
 
+    def fitted(self, warmup: Warmup, decay_after_warmup: bool | None = None) -> Warmup:
+        if not isinstance(warmup, warmups.Rectified) or warmup.initial:
+            raise ValueError(
+                "`RAdam` has its own warmup, which can start again with other `first_steps`, but not change to another "
+                f"warmup: for that, use `tfwarmup.Adam`. Received: {warmup!r}"
+            )
+        return super().fitted(warmup, decay_after_warmup)
+
     def get_config(self) -> dict[str, Any]:
         config = {**super().get_config(), "first_steps": self.first_steps, "rho_threshold": self.rho_threshold}
         del config["warmup"]
@@ -73,3 +85,6 @@ class RAdam(Adam):
 
     def _decay(self, alpha: Any, warmed: Any) -> Any:
         return super()._decay(alpha, alpha)
+
+
+keras.saving.get_custom_objects().update(radam=RAdam, RAdam=RAdam)  # for `compile("radam")`

@@ -23,7 +23,7 @@ class Warmup:
     initial: float = dataclasses.field(default=0.0, kw_only=True)
 
     def __post_init__(self) -> None:
-        self._set(initial=checks.initial_factor(self.initial))
+        self._set(initial=checks.fraction("initial", self.initial))
 
     def __call__(self, t: Any) -> Any:
         """omega_t, in [0, 1]."""
@@ -31,8 +31,8 @@ class Warmup:
         return 1 - (1 - self.initial) * (1 - factor) if self.initial else factor
 
     def __repr__(self) -> str:
-        shown = [f"{name}={value!r}" for name, value in vars(self).items() if name != "initial" or value]
-        return f"{type(self).__name__}({', '.join(shown)})"
+        names = [field.name for field in sorted(dataclasses.fields(self), key=lambda field: bool(field.kw_only))]
+        return checks.as_call(self, {name: getattr(self, name) for name in names})
 
     @property
     def effective_period(self) -> float:

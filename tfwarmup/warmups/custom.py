@@ -18,8 +18,8 @@ class Custom(Warmup):
     """A warmup given as a function of t. To load a saved one, register the function with Keras.
 
     Args:
-        function: Returns omega_t in [0, 1] for t = 1, 2, 3, ... It receives numbers and tensors: write it with
-            `keras.ops` or plain arithmetic.
+        function: Returns omega_t in [0, 1] for t = 1, 2, 3, ... It receives floats and float tensors, in a compiled
+            train step without a value: write it with `keras.ops` and plain arithmetic, not with `if` and `min`.
         period: The length of the warmup in updates, for a decay that starts after it.
 
     >>> @keras.saving.register_keras_serializable("docs")
@@ -55,10 +55,10 @@ class Custom(Warmup):
         return cls(**{**config, "function": function})
 
     def _rule(self, t: Any) -> Any:
-        if not hasattr(t, "dtype"):
-            factors.real(t)  # raises an error unless t is a number
-        is_array = isinstance(t, np.ndarray) and t.ndim
-        return np.array([float(self.function(one)) for one in t.tolist()]) if is_array else self.function(t)
+        real, _ = factors.real(t)  # Keras counts steps in integers, which TensorFlow does not divide by a float
+        if isinstance(real, np.ndarray) and real.ndim:
+            return np.array([float(self.function(one)) for one in real.tolist()])
+        return self.function(float(real) if isinstance(real, np.ndarray) else real)
 
     def _effective_period(self) -> float:
         """Sums 1 - omega_t until the terms are negligible."""
@@ -89,3 +89,23 @@ def _check_function(function: Any) -> None:
             raise ValueError(f"{rule} Received: {checks.shown(function)}, which at t={t} raised {error!r}") from error
         if not 0 <= value <= 1:
             raise ValueError(f"{rule} Received: {checks.shown(function)}, which is {value} at t={t}")
+    try:
+        _trace(function)
+    except Exception as error:
+        raise ValueError(
+            "A custom warmup must also take a tensor that has no value yet, as in a compiled train step: write it with "
+            "`keras.ops` and plain arithmetic, such as `keras.ops.minimum(1.0, t / 10)`, without `if`, `min` and "
+            f"`float`. Received: {checks.shown(function)}, which raised {checks.shown(error)}"
+        ) from error
+
+
+def _trace(function: Callable[[Any], Any]) -> None:
+    """Calls the function as a compiled train step does; torch does not compile it."""
+    if keras.backend.backend() == "tensorflow":
+        import tensorflow as tf
+
+        tf.function(function, autograph=False).get_concrete_function(tf.TensorSpec((), tf.float32))
+    elif keras.backend.backend() == "jax":
+        import jax
+
+        jax.eval_shape(function, np.float32(1))

@@ -9,12 +9,29 @@ from tfwarmup.warmups.base import Warmup, registered
 
 @dataclasses.dataclass(frozen=True, repr=False)
 class Tuned(Warmup):
-    """A warmup whose period is chosen by the user."""
+    """A warmup whose period is chosen by the user.
 
-    period: float
+    Args:
+        period: The period in updates.
+        share, updates: Instead, its share of a run, and the number of updates of the run, see `tfwarmup.updates_of`.
+    """
 
-    def __post_init__(self) -> None:
+    period: float = None  # type: ignore[assignment]
+    share: dataclasses.InitVar[float | None] = dataclasses.field(default=None, kw_only=True)
+    updates: dataclasses.InitVar[float | None] = dataclasses.field(default=None, kw_only=True)
+
+    def __post_init__(self, share: float | None, updates: float | None) -> None:
         super().__post_init__()
+        received = f"period={self.period!r}, share={checks.shown(share)}, updates={checks.shown(updates)}"
+        if (share is None) != (updates is None) or (share is None) == (self.period is None):
+            raise ValueError(
+                f"`{type(self).__name__}` needs `period`, or `share` and `updates`, the length of the run, which "
+                f"`tfwarmup.updates_of` counts. Received: {received}"
+            )
+        if share is not None and updates is not None:
+            if not (checks.is_number(share) and 0 < share <= 1):
+                raise ValueError(f"`share` must be a number in (0, 1], such as 0.05. Received: {received}")
+            self._set(period=share * checks.positive("updates", updates))
         self._set(period=checks.positive("period", self.period))
 
 
@@ -27,6 +44,8 @@ class Linear(Tuned):
     0.25
     >>> round(Linear(period=2000, initial=0.2)(500), 12)
     0.4
+    >>> Linear(share=0.05, updates=10_000)
+    Linear(period=500.0)
     """
 
     @property

@@ -10,7 +10,7 @@ def flags_warmup(warmup: str, warmup_period: float | None, first_steps: str) -> 
     """The values of `--warmup`, `--warmup_period` and `--first_steps` as one object.
 
     >>> flags_warmup("radam", None, "nothing")
-    Rectified(beta_2=None, first_steps='nothing', rho_threshold=4.0)
+    Rectified()
     """
     if warmup == "radam":
         return warmups.get("radam", first_steps=first_steps, period=warmup_period)

@@ -617,3 +617,19 @@ def test_lamb_has_a_correlation_of_its_moments(make):
     probe = probes.MomentProbe()
     fit(make(), [probe], batches=2, **QUICK)
     assert probe.history["moment_correlation"][0] == pytest.approx(1, abs=1e-6)
+
+
+@pytest.mark.parametrize("name", ["inside", "schedule"])
+def test_the_rate_that_is_applied_is_in_the_history_the_progress_line_and_later_callbacks(name, capsys):
+    schedule = tfwarmup.LinearWarmup(1e-2, 20)
+    ours = tfwarmup.Adam(1e-2, warmup="linear", period=20)
+    seen = []
+    later = keras.callbacks.LambdaCallback(on_train_batch_end=lambda batch, logs: seen.append(dict(logs)))
+    model = small_model(ours if name == "inside" else keras.optimizers.SGD(schedule))
+    options = {"batch_size": 16, "epochs": 2, "verbose": 2}
+    history = model.fit(*small_data(), callbacks=[tfwarmup.LogRate(), later], **options).history
+    rates = [logs["learning_rate_applied"] for logs in seen]
+    assert rates == pytest.approx([1e-2 * t / 20 for t in range(1, 9)], rel=1e-6)
+    assert history["learning_rate_applied"] == pytest.approx([2e-3, 4e-3], rel=1e-6)
+    assert history["warmup_factor"] == pytest.approx([0.2, 0.4], rel=1e-6)
+    assert "learning_rate_applied: 0.0040" in capsys.readouterr().out

@@ -136,7 +136,7 @@ def test_a_longer_simulation_begins_as_a_shorter_one(paper):
         ({"beta_2": 1.0}, "`beta_2` must be a number in \\(0, 1\\). Received: beta_2=1.0"),
         ({"epsilon": -1.0}, "`epsilon` must be a finite number >= 0. Received: epsilon=-1.0"),
         ({"warmup": "cosine"}, "`warmup` must be one of none, linear"),
-        ({"warmup": "linear"}, "Warmup 'linear' needs `period`"),
+        ({"warmup": "linear"}, "`Linear` needs `period`"),
         ({"period": 10}, "Warmup 'none' takes no `period`"),
         ({"seed": "a"}, "`seed` must be an integer >= 0. Received: seed='a'"),
         ({"warmup": warmups.UntunedLinear(0.9)}, "must have the `beta_2` of its optimizer, 0.999"),
