@@ -18,6 +18,7 @@ LOSS_SPIKE, GRADIENT_SPIKE = 1.5, 3.0
 NOISE_SHARE, LOSS_SHARE = 0.47, 0.1
 LOSS_WINDOW = 10
 TOO_SHORT = "too short"
+FULL = 0.99  # from this factor on, the rate is called full
 
 
 @dataclasses.dataclass(frozen=True)
@@ -87,7 +88,7 @@ class WarmupReport:
             updates=last - beginning,
             factor_sum=missing,
             share=missing / (last - beginning),
-            full_from=_first(t, np.minimum.accumulate(factor[::-1])[::-1] >= 0.99),
+            full_from=_first(t, np.minimum.accumulate(factor[::-1])[::-1] >= FULL),
             later_rms=later,
             largest_rms=_largest(size * factor) / later if later else float("nan"),
             settled=settled,
