@@ -8,7 +8,8 @@
 # make test-slow      the tests that take minutes: full-size models, the embedded results
 # make test-kills     every trainer killed twenty times in each of four settings
 # make test-wheel     the wheel alone, in an empty environment for each backend
-# make lint           the linter and the type checker
+# make lint           the linter, the type checker, and the layers of the programs
+# make graph          which folder of trainers imports which, as a graph in the language DOT
 # make bench          milliseconds and ratios
 # make figures        the pictures of README and docs
 # make docs           the documentation as a site, build/site/index.html, with the notebook executed
@@ -30,7 +31,7 @@ LIBRARY = tests/tfwarmup tfwarmup $(addprefix --ignore=tests/tfwarmup/,test_addo
 # What else depends on the backend.
 PAGES = tests/test_readme.py tests/test_examples.py tests/tfwarmup/test_tuning.py
 
-.PHONY: reproduce reproduce-full test test-backends test-versions test-oldest $(VERSIONS:%=test-keras-%) test-addons test-slow test-kills test-wheel lint bench figures docs notebook clean
+.PHONY: reproduce reproduce-full test test-backends test-versions test-oldest $(VERSIONS:%=test-keras-%) test-addons test-slow test-kills test-wheel lint graph bench figures docs notebook clean
 
 reproduce: $(REPRODUCE)/done
 	$(REPRODUCE)/bin/python -m trainers.reproduce
@@ -75,6 +76,10 @@ lint: .venv/done
 	$(VENV) -m ruff check .
 	$(VENV) -m ruff format --check .
 	$(VENV) -m mypy
+	.venv/bin/import-linter lint --no-cache --no-logo
+
+graph: .venv/done
+	.venv/bin/import-linter drawgraph trainers
 
 bench: .venv/done
 	$(VENV) -m benchmarks.import_time

@@ -68,6 +68,7 @@ setup(
         "docs": ["ipykernel", "mkdocs-material", "mkdocstrings[python]>=1", "nbclient", "nbformat"],
         "test": [
             "build",
+            "import-linter",
             "jax",
             "mpmath",
             "mypy",

@@ -17,8 +17,7 @@ import tensorflow as tf
 
 from benchmarks.timing import interleaved, milliseconds, print_goals, print_medians, ratio
 from trainers.tasks.translation.beam_search import BeamSearch
-from trainers.tasks.translation.config import TranslatorSizes
-from trainers.tasks.translation.marks import EOS
+from trainers.tasks.translation.config import EOS, TranslatorSizes
 from trainers.tasks.translation.models import build_translation_model, padding_mask
 
 VOCABULARY, SIZES = 8000, {"layers": 3, "width": 256, "heads": 4, "inner": 1024}

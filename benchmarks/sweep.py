@@ -68,10 +68,10 @@ def seconds_to_read(folder):
     """Prints how long a sweep takes whose 1,000 trials are all finished."""
     os.environ["KERAS_BACKEND"] = "tensorflow"
     from trainers.engine.flags import make_config
-    from trainers.engine.records import RunFolder
-    from trainers.sweeps.results import Result
+    from trainers.engine.folder import RunFolder
+    from trainers.results.trials import Result
+    from trainers.sweep import sweep
     from trainers.sweeps.space import grid, sweep_config_class
-    from trainers.sweeps.sweep import sweep
 
     task = "image_classification"
     values = {"learning_rates": (1e-3, 1e-2), "beta_2s": (0.99, 0.999), "warmups": ("none", *WARMUPS, "radam_nothing")}
@@ -105,7 +105,7 @@ class Empty:
         pass
 
     def run(self, job):
-        from trainers.sweeps.results import Result
+        from trainers.results.trials import Result
 
         return Result.measured(job.cell.name, job.cell.values, 0.5, {}, 1.0)
 
@@ -120,10 +120,10 @@ def hand_out(runs, workers):
     """Prints the runs per second that the driver hands out, and the most memory that it took, in MB."""
     os.environ["KERAS_BACKEND"] = "tensorflow"
     from trainers.engine.flags import make_config
-    from trainers.sweeps.cells import Cell
+    from trainers.results.methods import Point
     from trainers.sweeps.cluster import connected
-    from trainers.sweeps.driver import runs as results_of
     from trainers.sweeps.queue import GridSource, Queue
+    from trainers.sweeps.queue import runs as results_of
     from trainers.sweeps.space import sweep_config_class
 
     settings = make_config(sweep_config_class("image_classification"), {"output_dir": "-", "workers": workers})
@@ -134,7 +134,7 @@ def hand_out(runs, workers):
             while not hands.has_room:
                 hands.finished()
             start = time.perf_counter()
-            queue = Queue(GridSource(Cell(1e-3, 0.99, "none", seed) for seed in range(runs)), {}, 300.0)
+            queue = Queue(GridSource(Point(1e-3, 0.99, "none", seed) for seed in range(runs)), {}, 300.0)
             count = sum(1 for _ in results_of(queue, hands))
             seconds = time.perf_counter() - start
     memory = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024

@@ -24,7 +24,7 @@ import tfwarmup
 from benchmarks.timing import interleaved, milliseconds, print_medians, ratio
 from trainers.engine.data import ArraySource
 from trainers.engine.flags import make_config
-from trainers.engine.records import RunFolder
+from trainers.engine.folder import RunFolder
 from trainers.engine.run import train
 from trainers.tasks.images.kinds import ImageData
 from trainers.tasks.images.task import ImageClassification
@@ -33,8 +33,8 @@ from trainers.tasks.language.data import TextData
 from trainers.tasks.language.task import LanguageModeling
 from trainers.tasks.language.vocabulary import END, UNKNOWN, Vocabulary
 from trainers.tasks.translation.batches import Sequences, TranslationBatches
+from trainers.tasks.translation.config import BOS, EOS
 from trainers.tasks.translation.kept import TranslationData
-from trainers.tasks.translation.marks import BOS, EOS
 from trainers.tasks.translation.task import MachineTranslation
 
 

@@ -109,8 +109,7 @@ def test_the_pictures_are_those_that_make_figures_draws(tmp_path):
     from tfwarmup.analysis.simulation import simulate_updates
     from trainers.evidence.config import EvidenceConfig
     from trainers.evidence.program import judge_sweeps
-    from trainers.figures.magnitudes import draw_magnitudes
-    from trainers.figures.warmups import draw_effective_periods, draw_factors
+    from trainers.figures.paper import draw_effective_periods, draw_factors, draw_magnitudes
     from trainers.study.config import StudyConfig
     from trainers.study.program import sum_up
 
@@ -191,7 +190,7 @@ def test_every_command_in_the_header_of_a_config_is_one_that_its_program_takes(n
 def test_a_command_that_its_program_does_not_take_fails(command, message, tmp_path):
     from absl import flags
 
-    from trainers.engine.flags import ConfigError
+    from trainers.system.errors import ConfigError
 
     check_commands("python -m trainers.sweep --task=machine_translation --output_dir=x --beam=2", tmp_path)
     with pytest.raises((ConfigError, flags.Error), match=message):

@@ -7,4 +7,4 @@ from trainers.analysis.config import AnalysisConfig
 from trainers.engine.program import imported_late, run_program
 
 if __name__ == "__main__":
-    run_program(AnalysisConfig, imported_late("trainers.analysis.program", "analyse"))
+    run_program(AnalysisConfig, imported_late("trainers.analysis.measured_run", "analyse"))

@@ -3,7 +3,8 @@
 python -m trainers.image_classification --flagfile=configs/embedded/digits.flags --output_dir=runs/digits
 """
 
-from trainers.engine.program import run_task
+from trainers.engine.program import imported_late, run_program
+from trainers.tasks.images.config import ImageConfig
 
 if __name__ == "__main__":
-    run_task("image_classification")
+    run_program(ImageConfig, imported_late("trainers.tasks.images.task", "train_images"))

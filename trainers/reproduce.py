@@ -15,18 +15,18 @@ import time
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, NamedTuple
 
-from trainers.engine import signals
-from trainers.engine.flags import ConfigError, Settings, option, parse_arguments, read_config, require
-from trainers.engine.lock import check_unlocked, locked
+from trainers.engine.flags import Settings, option, parse_arguments, read_config
+from trainers.engine.folder import RunFolder
 from trainers.engine.program import run_program
-from trainers.engine.quiet import quiet
-from trainers.engine.records import RunFolder
-from trainers.reproduction.outlook import outlook
 from trainers.reproduction.plan import PLANS, Plans
-from trainers.reproduction.progress import Progress
+from trainers.reproduction.progress import StepProgress, outlook
 from trainers.reproduction.steps import Step, default_workers
 from trainers.sweeps.cluster import ADDRESS, started
 from trainers.sweeps.space import GROWING, WORKERS_AT_MOST
+from trainers.system import signals
+from trainers.system.access import check_unlocked, locked
+from trainers.system.errors import ConfigError, require
+from trainers.system.quiet import quiet
 
 LOOK_EVERY = 0.5  # seconds
 LOGS, PAGE = "logs", "report.html"
@@ -96,7 +96,7 @@ def reproduce(config: ReproductionConfig, plans: Plans = PLANS) -> str:
             StepRun(step, configs[step.name], flags[step.name], environment, folder / LOGS / f"{step.name}.log")
             for step in left
         ]
-        failed = _run(pending, Progress(chosen, shares))
+        failed = _run(pending, StepProgress(chosen, shares))
         shown = write_page([str(folder / place) for place in plans.places if (folder / place).exists()], str(page))
     if failed:
         sys.exit(
@@ -154,7 +154,7 @@ def _ray_for(steps: Sequence[Step], workers: int) -> Iterator[Mapping[str, str]]
         yield ray.environment
 
 
-def _run(runs: Sequence[StepRun], progress: Progress) -> list[str]:
+def _run(runs: Sequence[StepRun], progress: StepProgress) -> list[str]:
     """Runs the steps, each in its own process, and returns the names of those that failed."""
     failed = []
     with progress:
@@ -168,7 +168,7 @@ def _run(runs: Sequence[StepRun], progress: Progress) -> list[str]:
     return failed
 
 
-def _run_one(run: StepRun, progress: Progress) -> bool:
+def _run_one(run: StepRun, progress: StepProgress) -> bool:
     """Runs one step. What it prints is written to its log."""
     run.log.parent.mkdir(parents=True, exist_ok=True)
     with run.log.open("a") as file:

@@ -11,8 +11,8 @@ from selenium.webdriver.chrome.service import Service
 from selenium.webdriver.support.ui import WebDriverWait
 
 from tests.trainers import reports
-from trainers.figures.look import METHODS
 from trainers.reports.program import write_report
+from trainers.results.methods import DRAWN
 
 DRIVER, BROWSER = shutil.which("chromedriver"), shutil.which("chromium") or shutil.which("google-chrome")
 needs_browser = pytest.mark.skipif(
@@ -107,7 +107,7 @@ def factor_table(browser):
         const rows = [...document.querySelectorAll('#factor-table tbody tr')];
         return rows.map(row => [...row.cells].slice(1).map(cell => cell.dataset.value))"""
     rows = run(browser, script)
-    return {name: dict(zip(METHODS, row, strict=True)) for name, row in zip(ROWS, rows, strict=True)}
+    return {name: dict(zip(DRAWN, row, strict=True)) for name, row in zip(ROWS, rows, strict=True)}
 
 
 def wait_for_downloads(browser, *paths):

@@ -16,11 +16,11 @@ import time
 
 from tests.trainers.forks import exit_code
 from tests.trainers.tiny import Tiny
-from trainers.engine import signals
 from trainers.engine.checkpoint import Checkpoints
 from trainers.engine.flags import make_config
-from trainers.engine.records import RunFolder
+from trainers.engine.folder import RunFolder
 from trainers.engine.run import Run, train
+from trainers.system import signals
 from trainers.tasks import CONFIGS, load_task
 
 PHASES = {

@@ -7,13 +7,13 @@ import numpy as np
 
 from tests.trainers.sweeps import points
 from trainers.analysis.findings import EARLY
-from trainers.evidence.objectives import OBJECTIVES, Objective
 from trainers.figures.config import SimulationConfig
 from trainers.figures.programs import simulate
-from trainers.reports.folders import Folder
-from trainers.reports.reading import Measured, Sweep
-from trainers.sweeps.cells import METHODS, Cell, method_flags
-from trainers.sweeps.results import Result
+from trainers.results.folders import Folder
+from trainers.results.methods import METHODS, Point, method_flags
+from trainers.results.runs import Measured, Sweep
+from trainers.results.tasks import OBJECTIVES, Objective
+from trainers.results.trials import Result
 
 GRID = {"learning_rate": [1e-3, 1e-2], "beta_2": [0.999], "warmup": list(METHODS), "seed": [1, 2, 3]}
 
@@ -55,7 +55,7 @@ def write_sweep(folder, value, grid=GRID, task="image_classification", status="d
     lists = {f"{name}s": values for name, values in grid.items()}
     write_run(folder, f"sweep of {task}", status, search="grid", **lists, **config)
     for point in points(grid):
-        trial = folder / "trials" / Cell(**point).name
+        trial = folder / "trials" / Point(**point).name
         objective = value(**point)
         write_run(trial, task, records=training_records(objective or 0.5, metric), **flags_of(point))
         if objective is not None:

@@ -4,8 +4,8 @@ import itertools
 
 import numpy as np
 
-from trainers.sweeps.cells import Cell
-from trainers.sweeps.results import Result
+from trainers.results.methods import Point
+from trainers.results.trials import Result
 
 GRID = {
     "learning_rate": [1e-3, 3e-4],
@@ -48,7 +48,7 @@ def noisy_sweep(effects, seeds=3, rows=4, noise=0.1, seed=0):
     return sweep(objective, grid)
 
 
-CELLS = [Cell(1e-2, 0.9, "none", seed) for seed in (1, 2)]
+CELLS = [Point(1e-2, 0.9, "none", seed) for seed in (1, 2)]
 
 
 def result_of(cell, status="done"):

@@ -10,10 +10,12 @@ import pytest
 
 from tests.trainers.helpers import finish, program
 from tfwarmup import WARMUPS, effective_warmup_period, factors
-from trainers.engine.flags import ConfigError, make_config
+from trainers.engine.flags import make_config
 from trainers.figures.config import SimulationConfig, WarmupConfig
-from trainers.figures.look import METHODS, STYLES, write_csv
+from trainers.figures.look import write_csv
 from trainers.figures.programs import draw_warmups, simulate
+from trainers.results.methods import DRAWN, STYLES
+from trainers.system.errors import ConfigError
 
 
 def read_csv(path):
@@ -71,7 +73,7 @@ def test_the_figures_of_the_warmups_hold_the_librarys_numbers(tmp_path):
     np.testing.assert_allclose(omega["radam"], factors.radam(np.arange(1, 51), 0.999), rtol=1e-8)
     periods = assert_figure(tmp_path, "effective_warmup")
     assert (periods["beta_2"][0], periods["beta_2"][-1]) == (0.9, 0.9999)
-    for name in METHODS:
+    for name in DRAWN:
         assert periods[name][-1] == pytest.approx(effective_warmup_period(name, beta_2=0.9999), rel=1e-8)
 
 
@@ -85,7 +87,7 @@ def test_effective_warmup_refuses_what_radam_refuses(tmp_path):
 def test_every_warmup_has_a_look_of_its_own():
     assert list(STYLES) == list(WARMUPS)
     assert len({(style.colour, style.dash) for style in STYLES.values()}) == len(STYLES)
-    shown = [STYLES[name] for name in ("none", *METHODS)]
+    shown = [STYLES[name] for name in ("none", *DRAWN)]
     assert len({style.dash for style in shown}) == len(shown)  # readable without colours
     luminance = [
         sum(int(style.colour[i : i + 2], 16) * w for i, w in ((1, 0.3), (3, 0.59), (5, 0.11))) for style in shown

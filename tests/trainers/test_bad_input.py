@@ -18,15 +18,16 @@ from tests.trainers.helpers import BASE, ROOT, final_weights, finish, program, r
 from tests.trainers.reports import training_records, write_run
 from tests.trainers.tiny import TinyConfig
 from trainers.analysis.config import AnalysisConfig
-from trainers.engine.flags import ConfigError, make_config, parse_arguments
-from trainers.engine.lock import locked
-from trainers.engine.records import RunFolder
-from trainers.engine.shortages import shortage
+from trainers.engine.flags import make_config, parse_arguments
+from trainers.engine.folder import RunFolder
+from trainers.engine.program import shortage
 from trainers.figures.config import SimulationConfig, WarmupConfig
 from trainers.figures.programs import draw_warmups, simulate
 from trainers.reports.program import write_report
 from trainers.reproduce import ReproductionConfig, reproduce
 from trainers.sweeps.space import sweep_config_class
+from trainers.system.access import locked
+from trainers.system.errors import ConfigError
 from trainers.tasks.language.config import LanguageConfig
 
 TINY = "tests.trainers.tiny"

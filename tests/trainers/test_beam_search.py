@@ -10,8 +10,7 @@ import tensorflow as tf
 
 from trainers.layers import LayerError
 from trainers.tasks.translation.beam_search import BeamSearch, beam_search
-from trainers.tasks.translation.config import TranslatorSizes
-from trainers.tasks.translation.marks import BOS, EOS, PAD
+from trainers.tasks.translation.config import BOS, EOS, PAD, TranslatorSizes
 from trainers.tasks.translation.models import build_translation_model
 
 SIZES = {"layers": 2, "width": 16, "heads": 2, "inner": 24, "dropout": 0.0}

@@ -9,8 +9,8 @@ import pytest
 
 from tests.trainers.helpers import run_tiny
 from trainers.engine.checkpoint import Checkpoints, variable_names
-from trainers.engine.errors import DataError
-from trainers.engine.lock import LOCK
+from trainers.system.access import LOCK
+from trainers.system.errors import DataError
 
 
 def snapshot(folder):

@@ -15,17 +15,19 @@ from tests.trainers.helpers import BASE, ROOT, finish, program, records, run_tin
 from tests.trainers.tiny import TinyConfig
 from tfwarmup.warmups import takes_period
 from trainers.analysis.config import AnalysisConfig
-from trainers.engine.config import FIRST_STEPS, TUNED_WARMUPS, WARMUPS, ExamplesConfig
-from trainers.engine.flags import ConfigError, make_config, parse_arguments
-from trainers.engine.help import help_text
+from trainers.engine.config import ExamplesConfig
+from trainers.engine.flags import make_config, parse_arguments
 from trainers.engine.optimizers import make_optimizer, make_rate
+from trainers.engine.program import help_text
 from trainers.evidence.config import EvidenceConfig
 from trainers.figures.config import SimulationConfig, WarmupConfig
 from trainers.reports.config import ReportConfig
 from trainers.reproduce import ReproductionConfig
-from trainers.reproduction.config import KeepConfig
+from trainers.reproduction.keeping import KeepConfig
+from trainers.results.methods import FIRST_STEPS, TUNED_WARMUPS, WARMUPS
 from trainers.study.config import StudyConfig
 from trainers.sweeps.space import sweep_config_class
+from trainers.system.errors import ConfigError
 from trainers.tasks.images import models
 from trainers.tasks.images.config import MODELS, ImageConfig
 from trainers.tasks.language.config import LanguageConfig

@@ -6,8 +6,8 @@ import math
 import pytest
 
 from tests.trainers.helpers import finish, program, records, run_tiny, status, tiny_flags
-from trainers.engine.errors import DivergedError
-from trainers.engine.files import json_text
+from trainers.system.errors import DivergedError
+from trainers.system.files import json_text
 
 HALF = {"precision": "mixed_float16"}
 

@@ -8,9 +8,9 @@ from scipy import stats
 
 from tests.trainers.sweeps import noisy_sweep, sweep
 from trainers.evidence.comparison import Verdict, compare
-from trainers.evidence.findings import Terms, findings
-from trainers.evidence.margins import Margin
-from trainers.sweeps.table import tabulate
+from trainers.evidence.findings import findings
+from trainers.results.table import tabulate
+from trainers.results.tasks import Margin, Terms
 
 EQUIVALENT, DIFFERENT, INCONCLUSIVE = Verdict
 THREE = ("untuned_exponential", "untuned_linear", "radam")

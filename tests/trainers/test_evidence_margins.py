@@ -1,7 +1,7 @@
 import pytest
 
-from trainers.evidence.margins import MARGINS, data_name, margin_of
-from trainers.reports.paper import TABLES
+from trainers.results.paper import TABLES
+from trainers.results.tasks import MARGINS, data_name, margin_of
 
 
 @pytest.mark.parametrize(

@@ -14,11 +14,11 @@ import numpy as np
 import pytest
 
 from tests.trainers import reports
-from trainers.engine.flags import ConfigError
 from trainers.evidence.config import EvidenceConfig
 from trainers.evidence.program import judge_sweeps
-from trainers.reports.reading import read_runs
-from trainers.sweeps.results import Result, read_results, results_csv
+from trainers.results.runs import read_runs
+from trainers.results.trials import Result, read_results, results_csv
+from trainers.system.errors import ConfigError
 
 ROOT = pathlib.Path(__file__).parents[2]
 GRID = {**reports.GRID, "seed": [1, 2, 3, 4, 5]}
@@ -165,7 +165,8 @@ def test_a_trial_that_a_second_worker_finished_counts_once(tmp_path):
 
 
 def test_the_program_runs_without_tensorflow(tmp_path):
-    code = "import sys, trainers.evidence.program, trainers.figures.differences; sys.exit('tensorflow' in sys.modules)"
+    modules = "trainers.evidence.program, trainers.evidence.differences_figure"
+    code = f"import sys, {modules}; sys.exit('tensorflow' in sys.modules)"
     environment = {**os.environ, "KERAS_BACKEND": "numpy"}
     subprocess.run([sys.executable, "-c", code], cwd=ROOT, env=environment, check=True)
     command = [sys.executable, "-m", "trainers.evidence", f"--output_dir={tmp_path}/out"]

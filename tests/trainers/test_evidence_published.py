@@ -7,8 +7,8 @@ import pytest
 from scipy import stats
 
 from trainers.evidence.comparison import Verdict
-from trainers.evidence.published import published_comparison, published_difference
-from trainers.reports.paper import TABLES, PaperTable
+from trainers.evidence.questions import published_comparison, published_difference
+from trainers.results.paper import TABLES, PaperTable
 
 IMAGES, LANGUAGE, TRANSLATION = TABLES
 

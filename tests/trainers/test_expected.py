@@ -11,10 +11,10 @@ from tests.trainers.helpers import BASE, ROOT, final_weights, records, run_tiny,
 from tests.trainers.tiny import Tiny, TinyConfig
 from trainers.engine.callbacks import RunCallback
 from trainers.engine.description import how_to_load
-from trainers.engine.errors import DivergedError
 from trainers.engine.evaluation import evaluate
-from trainers.engine.flags import ConfigError, make_config
+from trainers.engine.flags import make_config
 from trainers.engine.run import train
+from trainers.system.errors import ConfigError, DivergedError
 from trainers.tasks.images.models import build_model
 from trainers.tasks.language.config import LanguageSizes
 from trainers.tasks.language.models import build_language_model

@@ -17,17 +17,16 @@ from tfwarmup.analysis.samples import ParameterSample, coefficient_of_variation
 from trainers.analysis.config import AnalysisConfig
 from trainers.analysis.findings import findings, first_lasting, settling
 from trainers.analysis.gradient_samples import GradientSamples
-from trainers.analysis.measured_run import measured_updates
-from trainers.analysis.program import analyse
+from trainers.analysis.measured_run import analyse, measured_updates
 from trainers.engine.data import ArraySource, Feed
-from trainers.engine.errors import DataError
-from trainers.engine.flags import ConfigError, make_config
-from trainers.figures.gradients import draw_gradients
+from trainers.engine.flags import make_config
+from trainers.figures.paper import draw_gradients
 from trainers.reports.analysis_sections import analysis_section
 from trainers.reports.blocks import Charts
-from trainers.reports.reading import Measured
+from trainers.results.runs import Measured
+from trainers.system.errors import ConfigError, DataError
+from trainers.tasks.images.kinds import Scaling
 from trainers.tasks.images.models import build_model
-from trainers.tasks.images.scaling import Scaling
 
 MODULE = "trainers.gradient_analysis"
 SMALL = {"steps": 30, "gradient_samples": 4, "log_every": 10, "checkpoint_every": 10, "evaluate_every": 100}

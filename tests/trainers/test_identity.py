@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from tests.trainers.helpers import final_weights, records, run_tiny
-from trainers.engine.flags import ConfigError
+from trainers.system.errors import ConfigError
 
 
 @pytest.fixture(scope="module")

@@ -11,9 +11,9 @@ import tensorflow as tf
 
 from tests.trainers.helpers import ROOT, finish, program, records, status
 from tests.trainers.test_image_data import write_idx_folder
-from trainers.engine.errors import DataError
-from trainers.engine.flags import ConfigError, make_config
+from trainers.engine.flags import make_config
 from trainers.engine.run import train
+from trainers.system.errors import ConfigError, DataError
 from trainers.tasks.images.config import ImageConfig
 from trainers.tasks.images.task import ImageClassification
 

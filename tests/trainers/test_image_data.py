@@ -14,13 +14,13 @@ import tensorflow as tf
 import tensorflow_datasets as tfds
 
 from trainers.engine.data import Feed, fingerprint
-from trainers.engine.errors import DataError
+from trainers.system.errors import DataError
 from trainers.tasks import cache
 from trainers.tasks.images import augment, checks, kinds
 from trainers.tasks.images.checks import is_complete
 from trainers.tasks.images.config import ImageFlags
 from trainers.tasks.images.data import load_images
-from trainers.tasks.images.scaling import IMAGENET, UNIT, Scaling
+from trainers.tasks.images.kinds import IMAGENET, UNIT, Scaling
 from trainers.tasks.images.sources import Photographs, SmallImages, StreamSource
 
 KINDS = ("idx", "folder", "in_memory", "stream")

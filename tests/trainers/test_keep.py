@@ -11,26 +11,25 @@ import pytest
 from tests.pages import ROOT
 from tests.trainers.reports import GRID, same, write_analysis, write_run, write_simulation, write_sweep
 from trainers.analysis.findings import findings
-from trainers.analysis.series import read_series
-from trainers.engine.flags import ConfigError, make_config
+from trainers.engine.flags import make_config
 from trainers.evidence.config import EvidenceConfig
-from trainers.evidence.pages import new_page
-from trainers.evidence.parts import begin, with_parts
+from trainers.evidence.pages import begin, new_page, with_parts
 from trainers.evidence.program import judge_sweeps
 from trainers.evidence.questions import answers, published_answers
-from trainers.evidence.reading import read_analyses, read_sweeps
-from trainers.evidence.tuned import tuned_texts
-from trainers.figures.gradients import draw_gradients
+from trainers.evidence.sources import read_analyses, read_sweeps
+from trainers.evidence.summary import summary_csv, summary_markdown
+from trainers.evidence.tables import tuned_texts
+from trainers.figures.paper import draw_gradients
 from trainers.reports.claims_sweeps import sweep_claims
-from trainers.reports.reading import read_runs
-from trainers.reproduction.config import KeepConfig
-from trainers.reproduction.keeping import LARGEST, keep, kept_summary, without_places
+from trainers.reproduction.keeping import LARGEST, KeepConfig, keep, kept_summary, without_places
+from trainers.results.records import read_series
+from trainers.results.runs import read_runs
+from trainers.results.trials import Result, read_result, read_results, results_csv
 from trainers.study.checks import CHECKS
 from trainers.study.conditions import DYNAMIC
 from trainers.study.failures import Trained, has_losses
 from trainers.study.program import study_tables
-from trainers.sweeps.results import Result, read_result, read_results, results_csv
-from trainers.sweeps.summary import summary_csv, summary_markdown
+from trainers.system.errors import ConfigError
 
 SWEEP_FILES = {"config.json", "environments.json", "results.csv", "status", "summary.md"}
 ANALYSIS_FILES = {"config.json", "gradient_analysis.csv", "status"}

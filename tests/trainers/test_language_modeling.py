@@ -8,13 +8,13 @@ import numpy as np
 import pytest
 
 from tests.trainers.helpers import finish, program, records, stopped_at_the_first_checkpoint
-from trainers.engine.errors import DataError
 from trainers.engine.evaluation import evaluate
-from trainers.engine.flags import ConfigError, make_config
+from trainers.engine.flags import make_config
 from trainers.engine.run import train
+from trainers.system.errors import ConfigError, DataError
 from trainers.tasks import load_task
 from trainers.tasks.language.config import LanguageConfig
-from trainers.tasks.language.program import train_or_sample
+from trainers.tasks.language.sampling import train_or_sample
 
 MODULE = "trainers.language_modeling"
 SMALL = {

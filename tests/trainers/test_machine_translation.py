@@ -12,14 +12,14 @@ import tensorflow as tf
 
 from tests.trainers.helpers import finish, program, records, stopped_at_the_first_checkpoint
 from trainers.engine.data import Feed
-from trainers.engine.errors import DataError
-from trainers.engine.flags import ConfigError, make_config
+from trainers.engine.flags import make_config
 from trainers.engine.run import train
+from trainers.system.errors import ConfigError, DataError
 from trainers.tasks import load_task
 from trainers.tasks.translation.bleu import compound_split_bleu, translate_lines
 from trainers.tasks.translation.config import TranslationConfig
 from trainers.tasks.translation.models import smoothed_cross_entropy
-from trainers.tasks.translation.program import train_or_translate
+from trainers.tasks.translation.translating import train_or_translate
 
 MODULE = "trainers.machine_translation"
 TASK = load_task("machine_translation")

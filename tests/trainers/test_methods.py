@@ -5,13 +5,14 @@ import json
 import pytest
 
 from tests.tfwarmup.helpers import BACKEND
-from trainers import sweeps
+from trainers import sweep
 from trainers.engine.description import opening
-from trainers.engine.flags import ConfigError, make_config
+from trainers.engine.flags import make_config
 from trainers.figures import look
-from trainers.sweeps.cells import RIVALS
+from trainers.results.methods import RIVALS
 from trainers.sweeps.reuse import is_reusable
 from trainers.sweeps.space import sweep_config_class, trial_config
+from trainers.system.errors import ConfigError
 from trainers.tasks.images.config import ImageConfig
 
 pytestmark = pytest.mark.skipif(BACKEND != "tensorflow", reason="runs once")
@@ -57,7 +58,7 @@ def test_optimizers_of_keras_take_none_of_them(flags, message):
 
 
 def test_a_sweep_runs_them_and_its_records_tell_the_factor(tmp_path):
-    table = sweeps.run(
+    table = sweep.run(
         "image_classification",
         output_dir=tmp_path,
         learning_rates=[1e-3],

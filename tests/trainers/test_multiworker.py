@@ -10,8 +10,8 @@ import pytest
 
 from tests.trainers.helpers import final_weights, finish, program, records, run_tiny, status, tiny_flags, wait_for
 from tests.trainers.tiny import TinyConfig
-from trainers.engine.cluster import Worker, worker_of
-from trainers.engine.flags import ConfigError
+from trainers.engine.cluster import TrainingWorker, worker_of
+from trainers.system.errors import ConfigError
 
 
 def free_ports(count):
@@ -79,9 +79,9 @@ def cluster(monkeypatch):
 
 def test_a_chief_comes_before_the_workers_and_is_the_one_that_writes(cluster):
     jobs = {"chief": ["a:1"], "worker": ["b:1", "c:1"]}
-    assert cluster(cluster=jobs, task={"type": "chief", "index": 0}) == Worker(3, 0)
-    assert cluster(cluster=jobs, task={"type": "worker", "index": 0}) == Worker(3, 1)
-    assert cluster(cluster=jobs, task={"type": "worker", "index": 1}) == Worker(3, 2)
+    assert cluster(cluster=jobs, task={"type": "chief", "index": 0}) == TrainingWorker(3, 0)
+    assert cluster(cluster=jobs, task={"type": "worker", "index": 0}) == TrainingWorker(3, 1)
+    assert cluster(cluster=jobs, task={"type": "worker", "index": 1}) == TrainingWorker(3, 2)
 
 
 @pytest.mark.parametrize(
@@ -105,7 +105,7 @@ def test_slurm_tells_the_cluster_where_tf_config_does_not(monkeypatch):
     for name, value in told.items():
         monkeypatch.setenv(f"SLURM_{name}", str(value))
     try:
-        assert worker_of(TinyConfig(strategy="multiworker")) == Worker(3, 2)
+        assert worker_of(TinyConfig(strategy="multiworker")) == TrainingWorker(3, 2)
         cluster = json.loads(os.environ["TF_CONFIG"])["cluster"]
         assert cluster == {"worker": ["n1:12007", "n1:12008", "n2:12007"]}
     finally:

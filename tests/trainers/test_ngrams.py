@@ -6,12 +6,13 @@ from collections import Counter
 import numpy as np
 import pytest
 
-from trainers.tasks.frequencies import unigram_loss, unigram_probabilities
 from trainers.tasks.language.ngrams import (
     KneserNey,
     _discounts,
     bigram_perplexity,
+    unigram_loss,
     unigram_perplexity,
+    unigram_probabilities,
 )
 
 SIZE, END = 30, 2

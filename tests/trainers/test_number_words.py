@@ -2,7 +2,7 @@
 
 import pytest
 
-from trainers.engine.errors import DataError
+from trainers.system.errors import DataError
 from trainers.tasks.translation import number_words
 from trainers.tasks.translation.number_words import ENGLISH, GERMAN, KINDS, is_held_out, number_pairs
 

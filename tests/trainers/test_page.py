@@ -11,8 +11,8 @@ from tests.trainers import reports
 from tests.trainers.browser import curves, download, factor_table, look, needs_browser, run, set_input, wait_until_ready
 from tfwarmup import effective_warmup_period, warmups
 from tfwarmup.factors import momentum_steps, rho_inf
-from trainers.figures.look import METHODS
-from trainers.sweeps.summary import COLUMNS
+from trainers.evidence.summary import COLUMNS
+from trainers.results.methods import DRAWN
 
 pytestmark = needs_browser
 
@@ -34,7 +34,7 @@ def test_the_slider_shows_the_librarys_numbers(opened, name, value):
     beta_2 = float(run(opened, "return document.getElementById('beta-number').value"))
     assert beta_2 == (value if name == "beta-number" else pytest.approx(1 - 10**-value, abs=1e-6))
     shown, table = curves(opened), factor_table(opened)
-    for method, (t, omega, _) in zip(METHODS, shown.values(), strict=True):
+    for method, (t, omega, _) in zip(DRAWN, shown.values(), strict=True):
         factor = warmups.get(method, beta_2=beta_2)
         np.testing.assert_allclose(omega, factor(t), rtol=1e-9, atol=1e-15)
         assert float(table["period"][method]) == pytest.approx(effective_warmup_period(method, beta_2=beta_2), rel=1e-9)
@@ -81,7 +81,7 @@ def test_a_table_can_be_downloaded_with_every_digit(opened):
 def test_the_table_below_the_slider_is_downloaded_as_it_is(opened):
     set_input(opened, "beta-number", 0.99)
     rows = download(opened, "warmup_factors")
-    assert rows[0] == ["beta_2 = 0.99", *METHODS]
+    assert rows[0] == ["beta_2 = 0.99", *DRAWN]
     assert float(rows[1][3]) == pytest.approx(effective_warmup_period("radam", beta_2=0.99), rel=1e-9)
 
 

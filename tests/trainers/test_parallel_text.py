@@ -6,8 +6,8 @@ import urllib.error
 import pytest
 import tensorflow_datasets as tfds
 
-from trainers.engine.errors import DataError
-from trainers.tasks.translation.parallel_text import Splits, folder_splits, read_pairs, tfds_splits
+from trainers.system.errors import DataError
+from trainers.tasks.translation.parallel_text import TextSplits, folder_splits, read_pairs, tfds_splits
 
 LANGUAGES = ("en", "de")
 PAIRS = [("A dog.", "Ein Hund."), ("Two cats!", "Zwei Katzen!"), ("Snow", "Schnee"), ("a  b", "c")]
@@ -176,7 +176,7 @@ def test_what_a_folder_lacks_is_named(tmp_path):
 
 def test_a_tfds_set_gives_full_pairs_in_order(book):
     splits = tfds_splits("phrase_book", str(book), LANGUAGES, False)
-    assert splits == Splits(*([*PAIRS, (split, "Teil")] for split in PhraseBook.SPLITS))
+    assert splits == TextSplits(*([*PAIRS, (split, "Teil")] for split in PhraseBook.SPLITS))
     assert tfds_splits("phrase_book", str(book), ("de", "en"), False).test[0] == PAIRS[0][::-1]
 
 

@@ -11,17 +11,16 @@ import pytest
 
 from tests.trainers import reports
 from tests.trainers.helpers import ROOT, finish, program
-from trainers.engine.flags import ConfigError
-from trainers.evidence.objectives import OBJECTIVES
-from trainers.figures.look import RIVALS, STYLES, UNKNOWN, VARIANTS, style_of
 from trainers.reports.page import SCRIPTS, make_page
 from trainers.reports.palette import LINES, NIGHT, PAPER, at_night, by_day, contrast, faint
-from trainers.reports.paper import TABLES
 from trainers.reports.program import write_report
-from trainers.reports.reading import read_runs
 from trainers.reports.tables import paper_table, safe_records
-from trainers.reports.warmup_check import warmup_lines
-from trainers.sweeps.cells import FIRST_STEPS_OF
+from trainers.results.methods import FIRST_STEPS_OF, RIVAL_STYLES, STYLES, UNKNOWN_STYLE, VARIANTS, style_of
+from trainers.results.paper import TABLES
+from trainers.results.runs import read_runs
+from trainers.results.tasks import OBJECTIVES
+from trainers.study.checks import warmup_lines
+from trainers.system.errors import ConfigError
 from trainers.tasks import CONFIGS, load_task
 
 HOSTILE = "<img src=x onerror=alert(1)></script><!--"
@@ -251,7 +250,9 @@ def test_no_text_can_pass_for_a_formula():
 
 
 @pytest.mark.parametrize(
-    "style", [*STYLES.values(), *VARIANTS.values(), *RIVALS.values(), UNKNOWN], ids=lambda style: style.label
+    "style",
+    [*STYLES.values(), *VARIANTS.values(), *RIVAL_STYLES.values(), UNKNOWN_STYLE],
+    ids=lambda style: style.label,
 )
 def test_every_line_has_enough_contrast_by_day_and_at_night_also_a_thin_one(style):
     for shown, background in ((by_day(style.colour), PAPER), (at_night(style.colour), NIGHT)):

@@ -3,11 +3,11 @@
 import pytest
 
 from trainers.reports.answer import answer
-from trainers.reports.claims import Claim, Verdict
+from trainers.reports.claims import Claim, Holds
 from trainers.reports.claims_sweeps import NEEDED
-from trainers.reports.reading import Runs
+from trainers.results.runs import Runs
 
-YES, NO, UNKNOWN, MISSING = Verdict.YES, Verdict.NO, Verdict.UNKNOWN, Verdict.MISSING
+YES, NO, UNKNOWN, MISSING = Holds.YES, Holds.NO, Holds.UNKNOWN, Holds.MISSING
 
 
 def claims(text, *verdicts):

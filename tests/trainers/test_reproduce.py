@@ -13,11 +13,12 @@ from tqdm import tqdm
 
 from tests.pages import ROOT
 from tests.trainers.helpers import finish, program, status
-from trainers.engine.flags import ConfigError, make_config
+from trainers.engine.flags import make_config
 from trainers.reproduce import ReproductionConfig, reproduce
 from trainers.reproduction.plan import FULL, PLANS, QUICK
-from trainers.reproduction.progress import Progress
+from trainers.reproduction.progress import StepProgress
 from trainers.sweeps.space import SweepSettings, grid
+from trainers.system.errors import ConfigError
 
 pytestmark = pytest.mark.xdist_group("ray")
 MODULE = "tests.trainers.tiny_reproduction"
@@ -191,7 +192,7 @@ def test_the_full_plan_takes_the_time_that_its_help_says():
 def test_the_line_says_which_step_is_running_and_how_long_is_left(capsys, monkeypatch):
     steps = [step for step in QUICK if step.name in NAMES]
     known = steps[1].seconds + steps[2].seconds
-    with Progress(steps, {steps[0].name: 1.0}, terminal=True) as progress:
+    with StepProgress(steps, {steps[0].name: 1.0}, terminal=True) as progress:
         progress.begin(steps[1])
         assert str(progress._bar).startswith(f"about {tqdm.format_interval(known)} left |")
         now = time.monotonic() + steps[1].seconds
@@ -206,7 +207,7 @@ def test_the_line_says_which_step_is_running_and_how_long_is_left(capsys, monkey
 
 def test_what_was_done_before_does_not_count_as_speed():
     [step] = [step for step in FULL if step.name == "multi30k"]
-    with Progress([step], {step.name: 0.5}, terminal=True) as progress:
+    with StepProgress([step], {step.name: 0.5}, terminal=True) as progress:
         progress.begin(step)
         progress.show(step, (48, 96, "runs"))
         assert str(progress._bar).startswith(f"about {tqdm.format_interval(step.seconds / 2)} left |")

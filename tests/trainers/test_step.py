@@ -16,8 +16,7 @@ from tests.trainers.tiny import Tiny, TinyConfig
 from trainers.engine.data import ArraySource, Data
 from trainers.engine.flags import make_config
 from trainers.engine.run import train
-from trainers.engine.statistics import MovingStatistics
-from trainers.engine.step import Stepper
+from trainers.engine.step import MovingStatistics, Stepper
 
 CLIPPED = {"global_clipnorm": 0.1, "logical_devices": 2, "weight_decay": 0.01}
 
@@ -283,7 +282,7 @@ def test_tensorboard_has_one_set_of_tags_for_a_run_that_an_older_version_began(t
     run_tiny(tmp_path / "new", epochs=4)
     folder = tmp_path / "old"
     with monkeypatch.context() as older:
-        older.setattr("trainers.engine.records.board_tag", lambda name: name.replace("warmup_factor", "omega"))
+        older.setattr("trainers.engine.folder.board_tag", lambda name: name.replace("warmup_factor", "omega"))
         run_tiny(folder, epochs=2)
     path = folder / "metrics.jsonl"
     path.write_text(path.read_text().replace('"warmup_factor"', '"omega"'))

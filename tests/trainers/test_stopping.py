@@ -9,8 +9,8 @@ import psutil
 import pytest
 
 from tests.trainers.helpers import final_weights, finish, program, records, run_tiny, status, tiny_flags, wait_for
-from trainers.engine.flags import ConfigError
-from trainers.engine.lock import LOCK, locked
+from trainers.system.access import LOCK, locked
+from trainers.system.errors import ConfigError
 
 # One interval of many steps: nothing is recorded or checkpointed by plan before the end.
 LONG = {"epochs": 300, "log_every": 1500, "checkpoint_every": 1500, "evaluate_every": 300, "dropout": 0.3}

@@ -12,19 +12,18 @@ import pytest
 
 from tests.trainers.helpers import ROOT
 from tests.trainers.reports import write_run, write_sweep
-from trainers.engine.flags import ConfigError
-from trainers.evidence.reading import read_sweeps
+from trainers.evidence.sources import read_sweeps
 from trainers.reports.blocks import TableBlock
-from trainers.reports.reading import read_runs
 from trainers.reports.study_blocks import study_blocks
-from trainers.reproduction.config import KeepConfig
-from trainers.reproduction.keeping import keep
+from trainers.reproduction.keeping import KeepConfig, keep
+from trainers.results.methods import Point
+from trainers.results.runs import read_runs
+from trainers.results.trials import Result, read_result
 from trainers.study.checks import score
 from trainers.study.config import StudyConfig
 from trainers.study.failures import Trained, has_losses
 from trainers.study.program import sum_up
-from trainers.sweeps.cells import Cell
-from trainers.sweeps.results import Result, read_result
+from trainers.system.errors import ConfigError
 
 METHODS = ["none", "untuned_linear", "root", "dynamic", "gi_adam"]
 PARTS = ["conditions", "failures"]
@@ -231,7 +230,7 @@ def make_periods(folder, losses):
     write_run(folder, "sweep of image_classification", search="grid", warmup_periods=PERIODS, **lists)
     for period, seed in itertools.product([None, *PERIODS], lists["seeds"]):
         others = () if period is None else (("warmup_period", period),)
-        cell = Cell(0.1, 0.9, "linear" if others else "untuned_linear", seed, others)
+        cell = Point(0.1, 0.9, "linear" if others else "untuned_linear", seed, others)
         loss = losses(period, seed)
         trial = write_run(folder / "trials" / cell.name)
         result = Result.measured(cell.name, cell.values, loss / 10 + 1e-5 * seed % 3, {"val_loss": loss}, 1.0)

@@ -4,9 +4,9 @@ import json
 
 import pytest
 
-from trainers.engine.errors import DataError
+from trainers.system.errors import DataError
 from trainers.tasks.translation import subwords as module
-from trainers.tasks.translation.marks import BOS, EOS, PAD, UNK
+from trainers.tasks.translation.config import BOS, EOS, PAD, UNK
 from trainers.tasks.translation.number_words import number_pairs
 from trainers.tasks.translation.subwords import FACTS, MODEL, Subwords, kept_or_trained, text_fingerprint
 

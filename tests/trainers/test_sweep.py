@@ -8,15 +8,15 @@ import numpy as np
 import pytest
 
 from tests.trainers.helpers import ROOT, final_weights, records, status
-from trainers.engine.flags import ConfigError, make_config, parse_arguments
+from trainers.engine.flags import make_config, parse_arguments
 from trainers.engine.run import train
-from trainers.sweep import named_task
+from trainers.results.methods import Point
+from trainers.results.trials import read_results
+from trainers.sweep import named_task, sweep
 from trainers.sweeps import trial
-from trainers.sweeps.cells import Cell
-from trainers.sweeps.results import read_results
 from trainers.sweeps.reuse import Setups
 from trainers.sweeps.space import grid, sweep_config_class, trial_config
-from trainers.sweeps.sweep import sweep
+from trainers.system.errors import ConfigError
 from trainers.tasks import load_task
 
 TASK = load_task("image_classification")
@@ -63,7 +63,7 @@ def test_a_sweep_runs_every_cell_and_prints_the_papers_table(swept):
     assert status(folder) == "done\n"
 
 
-@pytest.mark.parametrize("cell", [Cell(1e-2, 0.99, "radam", 2), Cell(1e-3, 0.9, "untuned_linear", 1)])
+@pytest.mark.parametrize("cell", [Point(1e-2, 0.99, "radam", 2), Point(1e-3, 0.9, "untuned_linear", 1)])
 def test_a_trial_ends_with_the_bits_of_a_run_of_its_own(cell, swept, tmp_path):
     """Neither the other trials nor the shared graph leave a trace: not in a record, not in a weight."""
     folder, _ = swept
@@ -82,10 +82,10 @@ def test_a_trial_ends_with_the_bits_of_a_run_of_its_own(cell, swept, tmp_path):
 def test_a_reset_setup_is_a_new_one(options, tmp_path):
     setups = Setups()
     cells = [
-        Cell(1e-2, 0.9, "none", 1),
-        Cell(1e-3, 0.99, "radam", 3),
-        Cell(1e-3, 0.99, "radam_constant_adam", 3),
-        Cell(1e-3, 0.99, "linear", 3, (("warmup_period", 3.0),)),
+        Point(1e-2, 0.9, "none", 1),
+        Point(1e-3, 0.99, "radam", 3),
+        Point(1e-3, 0.99, "radam_constant_adam", 3),
+        Point(1e-3, 0.99, "linear", 3, (("warmup_period", 3.0),)),
     ]
     for number, cell in enumerate(cells):
         for name, make in (("shared", {"make_setup": setups}), ("new", {})):

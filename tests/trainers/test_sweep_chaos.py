@@ -9,7 +9,7 @@ from tests.trainers.chaos import ALL, EVENTS, GRID
 from tests.trainers.helpers import records, status
 from tests.trainers.nodes import isolated
 from tests.trainers.tiny_sweep import values_of
-from trainers.sweeps.results import finished_trials, read_results
+from trainers.results.trials import finished_trials, read_results
 
 pytestmark = pytest.mark.xdist_group("ray")
 RUNS = len(ALL) * len(GRID["learning_rates"]) * len(GRID["warmups"])

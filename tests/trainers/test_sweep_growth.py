@@ -10,14 +10,14 @@ import pytest
 
 from tests.trainers.helpers import finish, status, stopped_at_the_first_checkpoint
 from tests.trainers.tiny_sweep import TASK, settings, start, values_of
-from trainers.engine.errors import DataError, IncompleteError
-from trainers.engine.flags import ConfigError, parse_arguments
-from trainers.engine.lock import locked
+from trainers.engine.flags import parse_arguments
 from trainers.engine.run import train
+from trainers.results.trials import read_results
+from trainers.sweep import sweep
 from trainers.sweeps import trial
-from trainers.sweeps.results import read_results
 from trainers.sweeps.space import grid, trial_config
-from trainers.sweeps.sweep import sweep
+from trainers.system.access import locked
+from trainers.system.errors import ConfigError, DataError, IncompleteError
 
 
 def rows(folder):

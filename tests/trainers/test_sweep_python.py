@@ -8,9 +8,8 @@ import pytest
 import tensorflow as tf
 
 from tests.trainers.tiny_sweep import SMALL, TASK
-from trainers import sweeps
-from trainers.engine.errors import IncompleteError
-from trainers.engine.flags import ConfigError
+from trainers import sweep
+from trainers.system.errors import ConfigError, IncompleteError
 from trainers.tasks import CONFIGS, register
 
 FLAGS = {**{name: value for name, value in SMALL.items() if name != "task"}, "threads": 0}
@@ -25,8 +24,8 @@ def _known_by_name():
 
 def test_a_call_returns_the_table_and_the_file_reads_back_into_the_same(tmp_path):
     warmups = {"warmups": ["none", "linear"], "warmup_periods": [3, 10]}
-    table = sweeps.run(TASK, tmp_path, **{**FLAGS, **warmups, "sweep": {"weight_decay": [0, 0.1]}})
-    pandas.testing.assert_frame_equal(table, sweeps.read(tmp_path))
+    table = sweep.run(TASK, tmp_path, **{**FLAGS, **warmups, "sweep": {"weight_decay": [0, 0.1]}})
+    pandas.testing.assert_frame_equal(table, sweep.read(tmp_path))
     assert len(table) == 2 * 3 * 2 * 2
     assert set(table.warmup) == {"none", "linear"}
     assert set(table.weight_decay) == {0.0, 0.1}
@@ -43,20 +42,20 @@ def test_a_call_returns_the_table_and_the_file_reads_back_into_the_same(tmp_path
 
 def test_lists_may_be_ranges_arrays_and_axes_too(tmp_path):
     lists = {"seeds": range(1, 3), "learning_rates": np.array([1e-2]), "warmups": ("none",)}
-    table = sweeps.run(TASK, tmp_path, **{**FLAGS, **lists, "sweep": {"width": np.array([4, 16])}})
+    table = sweep.run(TASK, tmp_path, **{**FLAGS, **lists, "sweep": {"width": np.array([4, 16])}})
     assert sorted(zip(table.seed, table.width, strict=True)) == [(1, 4), (1, 16), (2, 4), (2, 16)]
 
 
 def test_the_call_takes_a_name_of_a_task_and_only_its_flags(tmp_path):
     with pytest.raises(ConfigError, match="Flags must be those of the sweep and of its task. Received: 'rate'"):
-        sweeps.run(TASK.name, tmp_path / "run", **FLAGS, rate=1)
+        sweep.run(TASK.name, tmp_path / "run", **FLAGS, rate=1)
     with pytest.raises(ConfigError, match=r"Values of `sweep` must have no comma. Received: \['a,b'\]"):
-        sweeps.run(TASK.name, tmp_path / "run", **FLAGS, sweep={"init_from": ["a,b"]})
+        sweep.run(TASK.name, tmp_path / "run", **FLAGS, sweep={"init_from": ["a,b"]})
     with pytest.raises(ConfigError, match="--learning_rates must be numbers > 0"):
-        sweeps.run(TASK.name, tmp_path / "run", **{**FLAGS, "learning_rates": [0.0]})
+        sweep.run(TASK.name, tmp_path / "run", **{**FLAGS, "learning_rates": [0.0]})
     tf.constant(0)  # from here on TensorFlow is at work, whichever tests have run before
     with pytest.raises(ConfigError, match="--threads must be set before TensorFlow starts, or be 0"):
-        sweeps.run(TASK.name, tmp_path / "run", **{**FLAGS, "threads": 7})
+        sweep.run(TASK.name, tmp_path / "run", **{**FLAGS, "threads": 7})
     assert not (tmp_path / "run").exists()
 
 
@@ -64,13 +63,13 @@ def test_the_call_takes_a_name_of_a_task_and_only_its_flags(tmp_path):
 def test_several_workers_run_from_a_process_in_which_tensorflow_is_at_work(tmp_path):
     tf.constant(0)
     flags = {**FLAGS, "threads": 1}
-    table = sweeps.run(TASK, tmp_path / "two", **flags, workers=2)
-    again = sweeps.run(TASK, tmp_path / "again", **{**flags, "seeds": [1]}, workers=2)  # another Ray in this process
+    table = sweep.run(TASK, tmp_path / "two", **flags, workers=2)
+    again = sweep.run(TASK, tmp_path / "again", **{**flags, "seeds": [1]}, workers=2)  # another Ray in this process
     shared = table[table.seed == 1].reset_index(drop=True)
     pandas.testing.assert_frame_equal(shared.drop(columns="seconds"), again.drop(columns="seconds"))
 
 
 def test_an_incomplete_sweep_is_an_error_and_what_there_is_can_be_read(tmp_path):
     with pytest.raises(IncompleteError, match="4 failed, 0 missing"):
-        sweeps.run(TASK, tmp_path, **FLAGS, broken_seed=2)
-    assert sweeps.read(tmp_path).status.value_counts().to_dict() == {"done": 4, "failed": 4}
+        sweep.run(TASK, tmp_path, **FLAGS, broken_seed=2)
+    assert sweep.read(tmp_path).status.value_counts().to_dict() == {"done": 4, "failed": 4}

@@ -5,8 +5,7 @@ import time
 import pytest
 
 from tests.trainers.sweeps import CELLS, result_of
-from trainers.sweeps.driver import runs
-from trainers.sweeps.queue import BUSY_SECONDS, GridSource, Queue, Returned
+from trainers.sweeps.queue import BUSY_SECONDS, GridSource, Queue, Returned, runs
 
 PATIENCE = 10.0
 

@@ -7,7 +7,7 @@ import random
 import numpy as np
 import pytest
 
-from trainers.sweeps.results import Result, results_csv
+from trainers.results.trials import Result, results_csv
 
 GRID = {
     "learning_rate": [1e-2, 3e-4],

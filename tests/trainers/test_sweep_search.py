@@ -4,10 +4,10 @@ import pytest
 
 from tests.trainers.helpers import status
 from tests.trainers.tiny_sweep import settings
+from trainers.results.trials import Result, read_results
+from trainers.sweep import sweep
 from trainers.sweeps import trial
-from trainers.sweeps.results import Result, read_results
 from trainers.sweeps.search import SearchSource
-from trainers.sweeps.sweep import sweep
 
 RANGES = {"learning_rates": (1e-4, 1e-1), "beta_2s": (0.9, 0.999), "warmups": ("radam", "linear")}
 SPACE = {**RANGES, "warmup_periods": (2, 50), "seeds": (1, 2, 3)}

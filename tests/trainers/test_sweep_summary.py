@@ -7,11 +7,10 @@ import statistics
 import pytest
 
 from tests.trainers.sweeps import GRID, sweep
-from trainers.evidence.findings import Terms
-from trainers.evidence.margins import margin_of
-from trainers.sweeps.results import Result
-from trainers.sweeps.summary import COLUMNS, cell_text, summary_csv, summary_markdown, summary_text
-from trainers.sweeps.table import Cell, tabulate
+from trainers.evidence.summary import COLUMNS, cell_text, summary_csv, summary_markdown, summary_text
+from trainers.results.table import Cell, tabulate
+from trainers.results.tasks import Terms, margin_of
+from trainers.results.trials import Result
 
 MARKDOWN = """\
 # Digits: loss, lower is better

@@ -7,10 +7,10 @@ import pytest
 from tests.trainers.helpers import ended, in_thread, stopped_at_the_first_checkpoint, wait_for
 from tests.trainers.sweeps import CELLS, result_of
 from tests.trainers.tiny_sweep import settings
-from trainers.engine.lock import InUseError
+from trainers.results.trials import read_results
 from trainers.sweeps import trial
-from trainers.sweeps.results import read_results
 from trainers.sweeps.trial import LostTrialError, Trials
+from trainers.system.access import InUseError
 
 
 def test_a_late_worker_cannot_overwrite_what_another_has_taken_over(tmp_path):

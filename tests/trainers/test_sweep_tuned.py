@@ -8,10 +8,10 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from trainers.sweeps.results import Result
-from trainers.sweeps.summary import summary_markdown, summary_text
-from trainers.sweeps.table import tabulate
-from trainers.sweeps.tuned import duels, duels_csv, outcomes
+from trainers.evidence.summary import summary_markdown, summary_text
+from trainers.evidence.tuned import duels, duels_csv, outcomes
+from trainers.results.table import tabulate
+from trainers.results.trials import Result
 
 PERIODS = (10.0, 100.0)
 

@@ -14,10 +14,11 @@ from tests.trainers.helpers import finish, program, records, wait_for
 from tests.trainers.nodes import isolated
 from tests.trainers.tiny_sweep import settings, start, values_of
 from trainers.engine.checkpoint import Checkpoints
-from trainers.engine.flags import ConfigError, make_config
-from trainers.sweeps.results import read_results
+from trainers.engine.flags import make_config
+from trainers.results.trials import read_results
+from trainers.sweep import sweep
 from trainers.sweeps.space import sweep_config_class
-from trainers.sweeps.sweep import sweep
+from trainers.system.errors import ConfigError
 
 pytestmark = pytest.mark.xdist_group("ray")  # one at a time
 LONGER = {"steps": 60, "step_seconds": 0.03}

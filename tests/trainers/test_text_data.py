@@ -13,7 +13,7 @@ import pytest
 import tensorflow_datasets as tfds
 
 from trainers.engine.data import Feed
-from trainers.engine.errors import DataError
+from trainers.system.errors import DataError
 from trainers.tasks import cache
 from trainers.tasks.language import data as text_data
 from trainers.tasks.language.blocks import IGNORED, TrainingBlocks, ValidationWindows

@@ -6,9 +6,9 @@ import numpy as np
 import pytest
 
 from trainers.engine.data import Feed
-from trainers.engine.errors import DataError
+from trainers.system.errors import DataError
 from trainers.tasks.translation.batches import Sequences, TranslationBatches, bucket_limits, cut_buckets
-from trainers.tasks.translation.marks import BOS, EOS, PAD
+from trainers.tasks.translation.config import BOS, EOS, PAD
 
 TOKENS = 120
 

@@ -7,12 +7,11 @@ import numpy as np
 import pytest
 
 from trainers.engine.data import Feed
-from trainers.engine.errors import DataError
+from trainers.system.errors import DataError
 from trainers.tasks import cache
 from trainers.tasks.translation.bleu import _groups
-from trainers.tasks.translation.config import ParallelTextFlags
+from trainers.tasks.translation.config import EOS, ParallelTextFlags
 from trainers.tasks.translation.data import load_translation
-from trainers.tasks.translation.marks import EOS
 from trainers.tasks.translation.number_words import number_pairs
 from trainers.tasks.translation.subwords import MODEL, Subwords
 

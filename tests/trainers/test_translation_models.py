@@ -9,8 +9,7 @@ import torch
 from tests.trainers.test_transformer import copy_block, positions_of_tensor2tensor
 from trainers.engine.randomness import _generators
 from trainers.layers import LayerError
-from trainers.tasks.translation.config import TranslatorSizes
-from trainers.tasks.translation.marks import BOS, EOS, PAD
+from trainers.tasks.translation.config import BOS, EOS, PAD, TranslatorSizes
 from trainers.tasks.translation.models import (
     build_translation_model,
     cross_entropy,

@@ -8,7 +8,7 @@ from keras import ops
 import tfwarmup
 from tests.trainers.helpers import records, run_tiny
 from tfwarmup.analysis.applied import applied_rate
-from trainers.engine.updates import UpdateSize
+from trainers.engine.optimizers import UpdateSize
 
 GRADIENTS = np.random.default_rng(0).normal(0.1, 1, (6, 5, 4)).astype("float32")
 NOISE = np.sqrt(0.1 / 1.9)

@@ -8,12 +8,12 @@ import time
 
 from tests.trainers.helpers import program
 from tests.trainers.tiny import Tiny, TinyConfig
-from trainers.engine.errors import DataError
 from trainers.engine.flags import BY_CONTENT, make_config, option
 from trainers.engine.program import run_program
-from trainers.sweeps.results import read_results
+from trainers.results.trials import read_results
+from trainers.sweep import sweep
 from trainers.sweeps.space import sweep_config_class
-from trainers.sweeps.sweep import sweep
+from trainers.system.errors import DataError
 from trainers.tasks import CONFIGS, register
 
 LIMIT = 100  # seconds that a trial may wait for its gate

@@ -3,8 +3,9 @@
 import dataclasses
 from typing import ClassVar
 
-from trainers.engine.config import WARMUPS
-from trainers.engine.flags import option, require
+from trainers.engine.flags import option
+from trainers.results.methods import WARMUPS
+from trainers.system.errors import require
 from trainers.tasks.images.config import ImageConfig
 
 SAMPLES_AT_MOST = 10**6

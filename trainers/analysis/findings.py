@@ -1,11 +1,10 @@
 """The paper's observations on its figure 1, made on the measurements of a run."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 
 import numpy as np
 
-# Columns of equal length: t, and the statistics at t.
-Series = Mapping[str, Sequence[float]]
+from trainers.results.records import Series
 
 # An update magnitude has settled when it is first within this factor of its later level.
 NEAR = 1.2

@@ -2,6 +2,7 @@
 
 import bisect
 import math
+import pathlib
 from typing import Any
 
 import numpy as np
@@ -9,13 +10,17 @@ import numpy as np
 from tfwarmup.analysis.applied import moments, update_magnitudes
 from tfwarmup.analysis.samples import ParameterSample, coefficient_of_variation, correlation, quantiles
 from trainers.analysis.config import AnalysisConfig
+from trainers.analysis.findings import findings
 from trainers.analysis.gradient_samples import GradientSamples
 from trainers.engine.callbacks import RunCallback
-from trainers.engine.flags import ConfigError
-from trainers.engine.private import place_of
-from trainers.engine.records import RunFolder
-from trainers.engine.run import Run
+from trainers.engine.folder import RunFolder
+from trainers.engine.run import Run, train
 from trainers.engine.setup import Setup
+from trainers.figures.paper import draw_gradients
+from trainers.results.records import read_series
+from trainers.system.errors import ConfigError
+from trainers.system.private import place_of
+from trainers.tasks.images.task import ImageClassification
 
 A_DECADE = 40  # log-spaced measurements per decade
 
@@ -86,3 +91,20 @@ class MeasuredRun(Run):
 
 def _cv_quantiles(gradients: np.ndarray) -> dict[str, float]:
     return {f"gradient_cv_{name}": value for name, value in quantiles(coefficient_of_variation(gradients)).items()}
+
+
+class GradientAnalysis(ImageClassification):
+    """The image classifier, under the name of the analysis."""
+
+    name = "gradient_analysis"
+    config_class = AnalysisConfig
+
+
+def analyse(config: AnalysisConfig) -> str:
+    """Trains, measures, writes gradient_analysis as .csv, .svg, .png and .pdf, and returns the findings."""
+    train(GradientAnalysis(), config, MeasuredRun)
+    folder = pathlib.Path(config.output_dir)
+    series = read_series(folder)
+    draw_gradients(folder, series, f"One run on {config.dataset}, seed {config.seed}.")
+    lines = [*findings(series), f"written: {folder}/gradient_analysis.csv, .svg, .png, .pdf"]
+    return "\n".join(lines)

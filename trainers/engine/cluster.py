@@ -7,7 +7,7 @@ import re
 from typing import Any
 
 from trainers.engine.config import Config
-from trainers.engine.flags import ConfigError
+from trainers.system.errors import ConfigError
 
 TF_CONFIG = "TF_CONFIG"
 JOBS = ("chief", "worker")  # in the order in which TensorFlow counts them; the very first is the one that writes
@@ -20,7 +20,7 @@ ADDRESS = re.compile(r"(?:[^\s:]+|\[[^\s\]]+\]):([0-9]{1,5})")
 
 
 @dataclasses.dataclass(frozen=True)
-class Worker:
+class TrainingWorker:
     """How many workers there are and which one this is."""
 
     count: int
@@ -31,10 +31,10 @@ class Worker:
         return self.index == 0
 
 
-def worker_of(config: Config) -> Worker:
+def worker_of(config: Config) -> TrainingWorker:
     """This process among the workers of its run."""
     if config.strategy != "multiworker":
-        return Worker(1, 0)
+        return TrainingWorker(1, 0)
     cluster, task = _cluster_and_task()
     _check_addresses(cluster)
     sizes = {job: len(cluster.get(job, ())) for job in JOBS}
@@ -43,7 +43,7 @@ def worker_of(config: Config) -> Worker:
             f"The task of TF_CONFIG must be a {' or a '.join(JOBS)} of its cluster. Received: {task} of {cluster}"
         )
     before = sizes["chief"] if task["type"] == "worker" else 0
-    return Worker(sum(sizes.values()), before + task["index"])
+    return TrainingWorker(sum(sizes.values()), before + task["index"])
 
 
 def adopt_slurm(environment: Any = os.environ) -> None:

@@ -4,7 +4,11 @@ import dataclasses
 import math
 from typing import Any, ClassVar
 
-from trainers.engine.flags import Settings, option, require
+from tfwarmup import warmups
+from tfwarmup.warmups import Warmup
+from trainers.engine.flags import Settings, option
+from trainers.results.methods import FIRST_STEPS, TUNED_WARMUPS, WARMUPS
+from trainers.system.errors import require
 
 STRATEGIES = ("auto", "one", "mirrored", "multiworker")
 PRECISIONS = ("float32", "mixed_float16", "mixed_bfloat16")
@@ -12,10 +16,6 @@ MOMENTUM_OPTIMIZERS = ("keras_sgd", "keras_nag")  # gradient descent with heavy-
 OWN_OPTIMIZERS = ("adam", "radam")  # those of the library
 OPTIMIZERS = (*OWN_OPTIMIZERS, "keras_adam", "keras_nadam", "keras_lamb", *MOMENTUM_OPTIMIZERS)
 DECAYS = ("constant", "step", "cosine", "inverse_sqrt")
-# The names of `tfwarmup.WARMUPS` and `FIRST_STEPS`, repeated because importing them takes seconds and slows `--help`.
-TUNED_WARMUPS = ("linear", "exponential")  # those with a period to tune
-WARMUPS = ("none", *TUNED_WARMUPS, "untuned_linear", "untuned_exponential", "radam", "root", "dynamic")
-FIRST_STEPS = ("momentum", "nothing", "constant_adam", "linear_adam")
 # The decay that each of these flags belongs to.
 DECAY_FLAGS = {
     **{"decay_epochs": "step", "decay_factor": "step", "decay_period": "inverse_sqrt"},
@@ -269,3 +269,17 @@ def above_zero(config: Settings, *names: str) -> None:
 def check_seed(name: str, *seeds: int) -> None:
     for seed in seeds:
         require(seed in SEEDS, f"--{name} must be an integer between 0 and 2^32 - 1", seed)
+
+
+WARMUP_FLAGS = ("warmup", "warmup_period", "first_steps")
+
+
+def flags_warmup(warmup: str, warmup_period: float | None, first_steps: str) -> Warmup:
+    """The values of `--warmup`, `--warmup_period` and `--first_steps` as one object.
+
+    >>> flags_warmup("radam", None, "nothing")
+    Rectified()
+    """
+    if warmup == "radam":
+        return warmups.get("radam", first_steps=first_steps, period=warmup_period)
+    return warmups.get(warmup, period=warmup_period)

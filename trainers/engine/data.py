@@ -181,3 +181,20 @@ def _one_by_one(rows: tf.data.Dataset, feed: Feed) -> tf.data.Dataset:
     if feed.parts > 1:
         return rows.unbatch()
     return rows.map(lambda *values: tuple(tf.squeeze(value, 0) for value in values))
+
+
+ALIGNMENT = 64  # bytes, required by TensorFlow for the memory of a tensor
+
+
+def aligned(array: np.ndarray) -> np.ndarray:
+    """A copy of a one-dimensional array, aligned so that it can become a tensor without another copy."""
+    buffer = np.empty(array.nbytes + ALIGNMENT, np.uint8)
+    first = -buffer.ctypes.data % ALIGNMENT
+    copy = buffer[first : first + array.nbytes].view(array.dtype)
+    copy[:] = array
+    return copy
+
+
+def shared_tensor(array: np.ndarray) -> tf.Tensor:
+    """An aligned array as a tensor that shares its memory. `tf.constant` would make two more copies."""
+    return tf.experimental.dlpack.from_dlpack(array.__dlpack__())

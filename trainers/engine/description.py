@@ -5,11 +5,10 @@ from collections.abc import Collection, Mapping
 from typing import Any
 
 from tfwarmup.factors import untuned_exponential_period, untuned_linear_period
-from trainers.engine.config import Config
+from trainers.engine.config import Config, flags_warmup
 from trainers.engine.devices import describe_devices
 from trainers.engine.setup import Setup
 from trainers.engine.task import Task
-from trainers.engine.warmups import flags_warmup
 
 # Facts that depend on the machine, and may change the last bits of a run.
 DEVICES = "devices"

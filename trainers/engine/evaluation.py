@@ -10,17 +10,18 @@ from typing import Any
 import numpy as np
 import tensorflow as tf
 
+from trainers.engine.checkpoint import load_weights, model_file
 from trainers.engine.cluster import worker_of
 from trainers.engine.config import Config
 from trainers.engine.data import Source
-from trainers.engine.flags import ConfigError, read_config, stored_config
-from trainers.engine.initial import load_weights, model_file
-from trainers.engine.pace import Pace
-from trainers.engine.private import averages_of
-from trainers.engine.records import CONFIG
+from trainers.engine.devices import Team
+from trainers.engine.flags import read_config, stored_config
+from trainers.engine.folder import CONFIG
+from trainers.engine.monitor import Pace
 from trainers.engine.setup import Setup
 from trainers.engine.task import Task
-from trainers.engine.team import Team
+from trainers.system.errors import ConfigError
+from trainers.system.private import averages_of
 
 
 class Evaluator:

@@ -1,8 +1,10 @@
 """Flags as the fields of a frozen object, checked as a whole; `--help` by subject. Needs no TensorFlow."""
 
 import dataclasses
+import itertools
 import json
 import math
+import os
 import re
 import typing
 from collections.abc import Callable, Iterable, Sequence
@@ -10,8 +12,8 @@ from typing import Any, ClassVar, TypeVar
 
 from absl import flags
 
-from trainers.engine.files import UnreadableError, read_object
-from trainers.engine.flagfiles import check_flagfiles
+from trainers.system.errors import ConfigError, require
+from trainers.system.files import UnreadableError, read_object, read_text
 
 FlagsT = TypeVar("FlagsT", bound="Flags")
 
@@ -23,10 +25,6 @@ CONFIG_HELP = "config.json of another run to repeat; flags on the command line t
 # The integers that TensorFlow, NumPy and JSON files can hold.
 INTEGERS = range(-(2**63), 2**63)
 RANGE_AT_MOST = 10_000  # integers in a range such as `1-10`
-
-
-class ConfigError(ValueError):
-    """A value that no run can start with: the rule, then the value received."""
 
 
 def option(
@@ -309,7 +307,32 @@ def read_config(path: Any) -> dict[str, Any]:
     return typing.cast(dict[str, Any], stored)
 
 
-def require(holds: Any, rule: str, received: Any) -> None:
-    """Raises `ConfigError` with the rule and the value received unless the rule holds."""
-    if not holds:
-        raise ConfigError(f"{rule}. Received: {received!r}")
+FLAGFILE_NAMES = ("--flagfile", "-flagfile")
+
+
+def check_flagfiles(arguments: Sequence[str], inside: tuple[str, ...] = ()) -> None:
+    """Raises an `UnreadableError` for a file of flags that cannot be read or that contains itself.
+
+    Args:
+        arguments: A command line, or the lines of a file of flags.
+        inside: The files of flags that contain these arguments.
+    """
+    for name in _named_files(arguments):
+        path = os.path.realpath(os.path.expanduser(name.strip()))
+        if path in inside:
+            raise UnreadableError(f"--flagfile must not contain itself. Received: {name}, which is in {inside[-1]}")
+        try:
+            lines = read_text(path).splitlines()
+        except UnreadableError as error:
+            raise UnreadableError(f"--flagfile must be a text file of flags. Received: {name!r} ({error})") from error
+        check_flagfiles([line.strip() for line in lines], (*inside, path))
+
+
+def _named_files(arguments: Sequence[str]) -> Iterable[str]:
+    for argument, following in itertools.zip_longest(arguments, arguments[1:], fillvalue=""):
+        if argument == "--":
+            return
+        if argument in FLAGFILE_NAMES:
+            yield following
+        elif argument.startswith(tuple(f"{name}=" for name in FLAGFILE_NAMES)):
+            yield argument.partition("=")[2]

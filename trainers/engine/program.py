@@ -1,29 +1,32 @@
 """The main function of all programs: flags in, exit code out. TensorFlow is imported when the work begins."""
 
 import atexit
+import dataclasses
+import errno
 import functools
 import importlib
 import os
+import shutil
 import sys
+import textwrap
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any, NoReturn
 
 from absl import app, flags, logging
 
-from trainers.engine import signals
 from trainers.engine.cluster import worker_of
 from trainers.engine.config import Config
-from trainers.engine.errors import DataError, DivergedError, IncompleteError
-from trainers.engine.flags import ConfigError, Flags, Settings, define_flags, parse_flags, read_flags
-from trainers.engine.help import help_text
-from trainers.engine.places import check_folder
-from trainers.engine.quiet import quiet
-from trainers.engine.shortages import shortage
-from trainers.engine.streams import output_was_lost, protect_streams
+from trainers.engine.flags import CONFIG_HELP, Flags, Settings, define_flags, parse_flags, read_flags
+from trainers.system import signals
+from trainers.system.access import check_folder
+from trainers.system.errors import ConfigError, DataError, DivergedError, IncompleteError
+from trainers.system.quiet import quiet
+from trainers.system.streams import output_was_lost, protect_streams
 
 if TYPE_CHECKING:
     from trainers.engine.callbacks import RunCallback
     from trainers.engine.task import Task
+
 
 BAD_INPUT, DIVERGED, INCOMPLETE, OUTPUT_LOST = 2, 3, 4, 5
 HELP = ("--help", "-help", "--helpfull", "--helpshort", "-h", "-?")
@@ -56,36 +59,30 @@ def imported_late(module: str, name: str) -> Callable[[Any], str]:
     return call
 
 
-def run_task(task: "Task | str", callbacks: "Sequence[RunCallback]" = ()) -> None:
+def run_task(task: "Task", callbacks: "Sequence[RunCallback]" = ()) -> None:
     """Runs the program that trains a task.
 
     Args:
-        task: Task to train, or its name in `trainers.tasks.CONFIGS`.
+        task: Task to train.
         callbacks: Called at the run's start, its records and its end, see `trainers.engine.callbacks.RunCallback`.
     """
-    from trainers.tasks import CONFIGS
-
-    config_class = CONFIGS[task] if isinstance(task, str) else task.config_class
-    run_program(config_class, functools.partial(train_task, task, callbacks=callbacks))
+    run_program(task.config_class, functools.partial(train_task, task, callbacks=callbacks))
 
 
-def train_task(task: "Task | str", config: Config, callbacks: "Sequence[RunCallback]" = ()) -> str:
+def train_task(task: "Task", config: Config, callbacks: "Sequence[RunCallback]" = ()) -> str:
     """Prints a description of the run, trains, and returns the results and where they are."""
     with quiet():
         from trainers.engine.description import closing, listed
         from trainers.engine.evaluation import evaluate
         from trainers.engine.run import train
-        from trainers.tasks import load_task
-
-        known = load_task(task) if isinstance(task, str) else task
     if config.dry_run:
         from trainers.engine.dry_run import describe_run
 
-        return describe_run(known, config)
+        return describe_run(task, config)
     if config.evaluate_only:
-        return listed(evaluate(known, config), known.fractions)
-    results = train(known, config, say=functools.partial(print, flush=True), callbacks=callbacks)
-    return closing(known, config, results)
+        return listed(evaluate(task, config), task.fractions)
+    results = train(task, config, say=functools.partial(print, flush=True), callbacks=callbacks)
+    return closing(task, config, results)
 
 
 def _parse(arguments: list[str]) -> list[str]:
@@ -148,3 +145,81 @@ def _leave(code: int) -> NoReturn:
 def complain(problem: Exception | str) -> int:
     print("error: " + str(problem).replace("\n", " "), file=sys.stderr, flush=True)
     return BAD_INPUT
+
+
+WIDTH_AT_MOST, INDENT = 110, 8
+# The flag of absl that users need; its own list is long.
+COMMON = {"flagfile": "File of flags, one per line; flags on the command line take precedence."}
+
+
+def help_text(config_class: type[Flags], description: str) -> str:
+    """The description, then every flag with its default, its choices and its help."""
+    lines = [textwrap.dedent(description).strip()]
+    for subject, fields in by_subject(config_class).items():
+        lines += ["", f"{subject}:", *(_flag_entry(field) for field in fields)]
+    common = COMMON | ({"config": CONFIG_HELP} if issubclass(config_class, Settings) else {})
+    return "\n".join(
+        [*lines, "", "Sources of flags:", *(_help_entry(f"--{name}", text) for name, text in common.items())]
+    )
+
+
+def by_subject(config_class: type[Flags]) -> dict[str, list[Any]]:
+    """The fields of a config under the subjects of the classes that first declare them, the task's own first."""
+    grouped: dict[str, list[Any]] = {}
+    owners = [cls for cls in config_class.__mro__ if issubclass(cls, Flags)]
+    for owner in owners:
+        for field in dataclasses.fields(config_class):
+            declaring = [cls for cls in owners if field.name in cls.__annotations__]
+            if declaring[-1] is owner:
+                grouped.setdefault(owner.subject, []).append(field)
+    return grouped
+
+
+def _flag_entry(field: Any) -> str:
+    if field.metadata["positional"]:
+        return _help_entry(field.name, field.metadata["help"])
+    choices = field.metadata["choices"]
+    text = field.metadata["help"] + (f" One of: {', '.join(choices)}." if choices else "")
+    return _help_entry(f"--{_with_default(field.name, field.default)}", text)
+
+
+def _with_default(name: str, default: Any) -> str:
+    """A flag as one would write it to get its default.
+
+    >>> _with_default("xla", False), _with_default("seeds", (1, 2)), _with_default("steps", None)
+    ('[no]xla (default: no)', 'seeds=1,2', 'steps')
+    """
+    if isinstance(default, bool):
+        return f"[no]{name} (default: {'yes' if default else 'no'})"
+    if isinstance(default, tuple):
+        default = ",".join(map(str, default))
+    return name if default in (None, "") else f"{name}={default}"
+
+
+def _help_entry(flag: str, text: str) -> str:
+    width = min(shutil.get_terminal_size().columns, WIDTH_AT_MOST)
+    indent = " " * INDENT
+    return f"    {flag}\n" + textwrap.fill(text, max(width, 40), initial_indent=indent, subsequent_indent=indent)
+
+
+# Other system errors are bugs of these programs.
+DISK = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EIO, errno.EROFS, errno.EACCES, errno.EPERM)
+DISK_RULE = "The disk must have space left; free some and run the same command again to resume"
+# TensorFlow and HDF5 report a full disk only in the text of an error.
+DISK_WORDS = ("No space left on device", "Disk quota exceeded")
+
+
+def shortage(error: BaseException) -> str:
+    """The message for an error that is due to the machine; empty for any other."""
+    first = str(error).strip().partition("\n")[0]
+    if isinstance(error, OSError) and error.errno in DISK:
+        place = f" ({error.filename})" if error.filename else ""
+        return f"{DISK_RULE}. Received: {error.strerror}{place}"
+    if any(words in str(error) for words in DISK_WORDS):
+        return f"{DISK_RULE}. Received: {first}"
+    if isinstance(error, MemoryError) or type(error).__name__ == "ResourceExhaustedError":
+        return (
+            "The run must fit into memory: try a smaller model, a smaller batch or a larger --accumulate. "
+            f"Received: {first or 'out of memory'}"
+        )
+    return ""

@@ -10,7 +10,7 @@ from typing import Any
 import keras
 import tensorflow as tf
 
-from trainers.engine.private import all_layers
+from trainers.system.private import all_layers
 
 # Far enough apart that no call of a generator draws the same as the first call of another one.
 CALLS_APART = 4_001

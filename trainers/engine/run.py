@@ -12,23 +12,20 @@ from tqdm import tqdm
 
 from tfwarmup.analysis.applied import applied_rate
 from tfwarmup.compat import updates_made
-from trainers.engine import signals
 from trainers.engine.callbacks import Callbacks, RunCallback
-from trainers.engine.checkpoint import Checkpoints
+from trainers.engine.checkpoint import Checkpoints, load_weights, model_file
 from trainers.engine.cluster import worker_of
 from trainers.engine.config import Config
 from trainers.engine.description import changed_devices, opening, resolved_facts
-from trainers.engine.divergence import check_result, check_steps
+from trainers.engine.devices import Team
 from trainers.engine.evaluation import Evaluator, averaged_weights
-from trainers.engine.flags import ConfigError
-from trainers.engine.initial import load_weights, model_file
-from trainers.engine.pace import Clock, Pace, Speed
-from trainers.engine.profile import Profiler
-from trainers.engine.records import RunFolder
+from trainers.engine.folder import RunFolder
+from trainers.engine.monitor import Clock, Pace, Profiler, Speed, check_result, check_steps
 from trainers.engine.setup import Setup
 from trainers.engine.step import Sums
 from trainers.engine.task import Task
-from trainers.engine.team import Team
+from trainers.system import signals
+from trainers.system.errors import ConfigError
 
 
 def train(

@@ -9,7 +9,7 @@ import keras
 
 from trainers.engine.config import Config
 from trainers.engine.data import Data, Source, fingerprint
-from trainers.engine.records import RunFolder
+from trainers.engine.folder import RunFolder
 
 
 class Task(abc.ABC):

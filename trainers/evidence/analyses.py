@@ -2,10 +2,11 @@
 
 from collections.abc import Sequence
 
-from trainers.analysis.findings import EARLY, LATER, Series, correlations, early_correlation, first_lasting, settling
-from trainers.evidence.names import data_title
-from trainers.reports.reading import Measured
-from trainers.sweeps.formats import NOTHING
+from trainers.analysis.findings import EARLY, LATER, correlations, early_correlation, first_lasting, settling
+from trainers.results.formats import NOTHING
+from trainers.results.records import Series
+from trainers.results.runs import Measured
+from trainers.results.tasks import data_title
 
 NEEDED = ("gradient_cv_median", "moment_correlation", "update_median")
 QUANTITIES = (

@@ -1,4 +1,4 @@
-"""Compares the methods of a table in pairs, with a verdict: equivalent, different or inconclusive."""
+"""Compares methods by how many of their runs diverged, since a run that diverged has no value to compare."""
 
 import dataclasses
 import enum
@@ -8,13 +8,77 @@ from collections.abc import Iterable, Sequence
 from typing import Any
 
 import numpy as np
+from scipy import stats
+from statsmodels.stats.multitest import multipletests
 
 from trainers.evidence.differences import Difference, Pair, difference_of
-from trainers.evidence.divergence import Rates, divergence_rates, same_runs_diverged
-from trainers.evidence.margins import Margin
 from trainers.evidence.power import seeds_needed
-from trainers.sweeps.formats import value_text
-from trainers.sweeps.table import Row, Table
+from trainers.results.formats import value_text
+from trainers.results.table import Row, Table
+from trainers.results.tasks import Margin
+
+RATE_LEVEL = 0.05
+
+
+@dataclasses.dataclass(frozen=True)
+class Rates:
+    """How many runs of two methods diverged, of how many; Fisher's exact p value, after Holm's correction."""
+
+    pair: Pair
+    diverged: tuple[int, int]
+    runs: tuple[int, int]
+    p: float
+
+    @property
+    def differ(self) -> bool:
+        return self.p < RATE_LEVEL
+
+
+def divergence_rates(table: Table, methods: tuple[str, ...]) -> tuple[Rates, ...]:
+    """The rates of each pair of methods; empty if no run has diverged."""
+    counts = {method: _divergence_counts(table, method) for method in methods}
+    if not any(diverged for diverged, _ in counts.values()):
+        return ()
+    pairs = [pair for pair in itertools.combinations(methods, 2) if all(counts[method][1] for method in pair)]
+    if not pairs:
+        return ()
+    p_values = [
+        float(
+            stats.fisher_exact([[counts[method][0], counts[method][1] - counts[method][0]] for method in pair]).pvalue
+        )
+        for pair in pairs
+    ]
+    adjusted = multipletests(p_values, method="holm")[1]
+    return tuple(
+        Rates(
+            pair,
+            (counts[pair[0]][0], counts[pair[1]][0]),
+            (counts[pair[0]][1], counts[pair[1]][1]),
+            float(p),
+        )
+        for pair, p in zip(pairs, adjusted, strict=True)
+    )
+
+
+def same_runs_diverged(table: Table, methods: tuple[str, ...]) -> bool:
+    """Whether runs of the same cells and seeds diverged for each method: then the others compare fairly."""
+    diverged = {
+        method: {(row, seed) for row in table.rows for seed in _diverged_seeds(table, row, method)}
+        for method in methods
+    }
+    return all(each == diverged[methods[0]] for each in diverged.values())
+
+
+def _divergence_counts(table: Table, method: str) -> tuple[int, int]:
+    """The number of runs that diverged, and of runs that diverged or are done."""
+    cells = [table.cell(row, method) for row in table.rows]
+    diverged = sum(cell.diverged for cell in cells)
+    return diverged, diverged + sum(cell.n for cell in cells)
+
+
+def _diverged_seeds(table: Table, row: tuple[object, ...], method: str) -> list[object]:
+    return [seed for seed, status in table.cell(row, method).ends.items() if status == "diverged"]
+
 
 LEAST_SEEDS = 3
 
@@ -72,7 +136,7 @@ class Comparison:
         return all(each.seeds >= LEAST_SEEDS for each in self.differences)
 
     @property
-    def plan(self) -> "Plan":
+    def plan(self) -> "SeedPlan":
         """How many seeds would decide with a probability of 80 %.
 
         The plan assumes methods that do not differ. If an open pair differs (p < 5 %, by Bonferroni's inequality over
@@ -81,20 +145,20 @@ class Comparison:
         """
         tested = [each for each in self.differences if each.seeds > 1 and each.error > 0]
         if not tested or not self.margin:
-            return Plan(None, True)
+            return SeedPlan(None, True)
         deviations = [each.error * math.sqrt(each.seeds) for each in tested]
         freedom = (min(each.seeds for each in tested) - 1) * (len(self.methods) - 1)
         planned = seeds_needed(self.margin, deviations, freedom)
         open_pairs = [each for each in tested if judge([each], self.margin) is Verdict.INCONCLUSIVE]
         if (planned is None or planned > len(self.seeds)) and all(each.p * len(tested) > 0.05 for each in open_pairs):
-            return Plan(planned, True)
+            return SeedPlan(planned, True)
         gaps = [abs(self.margin - abs(each.mean)) for each in open_pairs]
         found = seeds_needed(min(gaps), [max(deviations)], freedom) if gaps and min(gaps) > 0 else None
-        return Plan(None if found is None else max(found, len(self.seeds) + 1), False)
+        return SeedPlan(None if found is None else max(found, len(self.seeds) + 1), False)
 
 
 @dataclasses.dataclass(frozen=True)
-class Plan:
+class SeedPlan:
     """The number of seeds that would decide, None if too many; and whether it assumes methods that do not differ."""
 
     seeds: int | None
@@ -131,7 +195,7 @@ def compare(table: Table, margin: Margin | None, methods: Sequence[str] | None =
         margin_in(table, margin, ran),
         margin.text if margin is not None else "",
         divergence_rates(table, ran),
-        tuple(_failed(table, ran)),
+        tuple(_failed_runs(table, ran)),
         sum(table.missing(row, method) for row in table.rows for method in table.methods if _asked(method, methods)),
         not ran or same_runs_diverged(table, ran),
         tuple(seed for seed in table.seeds if any(seed in cell.values for cell in table.cells.values())),
@@ -162,7 +226,7 @@ def _asked(method: str, methods: Sequence[str] | None) -> bool:
     return methods is None or method in methods
 
 
-def _failed(table: Table, methods: Iterable[str]) -> Iterable[str]:
+def _failed_runs(table: Table, methods: Iterable[str]) -> Iterable[str]:
     for method in methods:
         for row in table.rows:
             for seed, status in table.cell(row, method).ends.items():

@@ -3,8 +3,9 @@
 import dataclasses
 import math
 
-from trainers.engine.flags import ConfigError, Flags, option, require
-from trainers.evidence.margins import Margin
+from trainers.engine.flags import Flags, option
+from trainers.results.tasks import Margin
+from trainers.system.errors import ConfigError, require
 
 RULE = "--margins must be a task, or a task and a data set, and a number > 0, as my_task=0.5 or my_task/my_data=0.5"
 

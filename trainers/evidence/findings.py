@@ -1,16 +1,14 @@
 """A comparison of methods in plain words: every difference with its intervals, the verdict, and what would decide."""
 
-import dataclasses
-import shlex
 from collections.abc import Iterable, Sequence
 from typing import Any
 
 from trainers.evidence.comparison import LEAST_SEEDS, Comparison, Verdict, cell_differences, compare, judge
 from trainers.evidence.differences import LEVELS, Difference, Pair
-from trainers.evidence.margins import Margin
 from trainers.evidence.power import MOST
-from trainers.sweeps.formats import NOTHING, counted, decimals, listed, p_text, ranges, signed, significant, value_text
-from trainers.sweeps.table import Table
+from trainers.results.formats import NOTHING, counted, decimals, listed, p_text, ranges, signed, significant, value_text
+from trainers.results.table import Table
+from trainers.results.tasks import Terms
 
 CRITERION = (
     "equivalent if the 90 % interval of every difference lies inside the margin, different if one lies wholly outside, "
@@ -20,30 +18,6 @@ NOTE = (
     "Differences are taken within each cell and seed and averaged over the cells; intervals are t intervals over "
     f"seeds. Verdict: {CRITERION}."
 )
-
-
-@dataclasses.dataclass(frozen=True)
-class Terms:
-    """What a table is judged by.
-
-    Args:
-        margin: The smallest difference that matters; None if none was fixed.
-        unit: The unit of a difference.
-        command: The command that runs the same sweep again, to which --seeds is added; empty if it is not known.
-    """
-
-    margin: Margin | None = None
-    unit: str = ""
-    command: str = ""
-
-
-def sweep_command(task: str, config: str) -> str:
-    """The command that runs a sweep again with the flags in its config.json.
-
-    >>> sweep_command("language_modeling", "runs/my sweep/config.json")
-    "python -m trainers.sweep --task=language_modeling --config='runs/my sweep/config.json'"
-    """
-    return f"python -m trainers.sweep --task={task} --config={shlex.quote(config)}"
 
 
 def findings(table: Table, comparison: Comparison, terms: Terms) -> list[str]:

@@ -1,15 +1,52 @@
 """Writes tables and verdicts into pages of documentation, so that they always match the runs."""
 
 import pathlib
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
 from trainers.evidence.analyses import analysis_table
-from trainers.evidence.means import chosen_cells, overall_means
-from trainers.evidence.parts import with_parts
 from trainers.evidence.questions import Answer
-from trainers.evidence.tables import answer_text, evidence_table
-from trainers.reports.reading import Measured, Sweep
-from trainers.sweeps.formats import markdown_table
+from trainers.evidence.tables import answer_text, chosen_cells, evidence_table, overall_means
+from trainers.results.formats import markdown_table
+from trainers.results.runs import Measured, Sweep
+from trainers.system.errors import ConfigError, require
+from trainers.system.files import UnreadableError, atomic_file, read_text
+
+
+def begin(part: str) -> str:
+    return f"<!-- {part} -->"
+
+
+def end(part: str) -> str:
+    return f"<!-- end of {part} -->"
+
+
+def with_parts(page: pathlib.Path, parts: Mapping[str, str]) -> str:
+    """The text of a page, with those of the given parts that it has made anew; it must have at least one."""
+    try:
+        text = read_text(page)
+    except UnreadableError as error:
+        raise ConfigError(f"--page must be a Markdown file. Received: {str(page)!r} ({error})") from error
+    present = [part for part in parts if begin(part) in text]
+    require(present, f"--page must have one of {', '.join(map(begin, parts))}", str(page))
+    for part in present:
+        before, _, rest = text.partition(begin(part))
+        _, found, after = rest.partition(end(part))
+        require(found, f"--page must have {end(part)} after {begin(part)}", str(page))
+        text = f"{before}{begin(part)}\n\n{parts[part]}\n\n{end(part)}{after}"
+    return text
+
+
+def write_pages(pages: Mapping[pathlib.Path, str]) -> list[str]:
+    """Writes texts to their pages, and returns a line for each."""
+    for page, text in pages.items():
+        try:
+            with atomic_file(page) as file:
+                file.write(text.encode())
+        except OSError as error:
+            rule = "--page must be a file that can be written to"
+            raise ConfigError(f"{rule}. Received: {str(page)!r} ({error.strerror or error})") from error
+    return [f"written: {page}" for page in pages]
+
 
 LEFT_OUT = ("question", "95 % interval")  # a page is narrower than a file
 

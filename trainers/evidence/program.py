@@ -4,17 +4,15 @@ import os
 import pathlib
 from collections.abc import Sequence
 
-from trainers.engine.flags import ConfigError
 from trainers.evidence.analyses import analysis_table, caption
 from trainers.evidence.config import EvidenceConfig
-from trainers.evidence.pages import new_page
-from trainers.evidence.parts import write_pages
+from trainers.evidence.pages import new_page, write_pages
 from trainers.evidence.questions import Answer, answers, published_answers
-from trainers.evidence.reading import read_analyses, read_sweeps
-from trainers.evidence.tables import answer_text, evidence_table
-from trainers.evidence.tuned import tuned_texts
-from trainers.reports.reading import Measured
-from trainers.sweeps.formats import aligned
+from trainers.evidence.sources import read_analyses, read_sweeps
+from trainers.evidence.tables import answer_text, evidence_table, tuned_texts
+from trainers.results.formats import aligned
+from trainers.results.runs import Measured
+from trainers.system.errors import ConfigError
 
 
 def judge_sweeps(config: EvidenceConfig) -> str:
@@ -35,8 +33,8 @@ def judge_sweeps(config: EvidenceConfig) -> str:
 
 
 def _write(folder: pathlib.Path, found: Sequence[Answer], analyses: Sequence[Measured]) -> str:
-    from trainers.figures.differences import draw_differences
-    from trainers.figures.gradients import draw_gradients
+    from trainers.evidence.differences_figure import draw_differences
+    from trainers.figures.paper import draw_gradients
 
     try:
         draw_differences(folder, found)

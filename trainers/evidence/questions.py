@@ -1,18 +1,87 @@
-"""The answers of sweeps and of the paper's tables to the questions in `groups`."""
+"""The questions of the paper, and the answers of sweeps and of the tables that it prints."""
 
 import dataclasses
+import itertools
+import math
 from collections.abc import Iterable, Sequence
 
 from trainers.evidence.comparison import Comparison, compare
-from trainers.evidence.findings import Terms, sweep_command
-from trainers.evidence.groups import QUESTIONS, method_groups
-from trainers.evidence.margins import Margin
-from trainers.evidence.names import TASKS, sweep_title
-from trainers.evidence.objectives import OBJECTIVES
-from trainers.evidence.published import NAMES, published_comparison, published_terms
-from trainers.reports.folders import CONFIG
-from trainers.reports.paper import TABLES
-from trainers.reports.reading import Sweep
+from trainers.evidence.differences import Difference
+from trainers.results.folders import CONFIG
+from trainers.results.methods import FIRST_STEPS_OF, METHODS, UNTUNED
+from trainers.results.paper import TABLES, PaperTable
+from trainers.results.runs import Sweep, sweep_title
+from trainers.results.table import Table
+from trainers.results.tasks import OBJECTIVES, TASKS, Margin, Terms, margin_of, sweep_command
+
+FIRST_STEP_RULES = ("radam", *FIRST_STEPS_OF)
+ANY_WARMUP = tuple(name for name in UNTUNED if name != "none")
+# Do the warmups differ? Do RAdam's first steps matter? Is warmup needed? Do any other methods differ?
+QUESTIONS = ("warmups", "first steps", "no warmup", "methods")
+
+
+def ran(table: Table, methods: Sequence[str]) -> list[str]:
+    """Those of the given methods that have runs."""
+    return [m for m in table.methods if m in methods and any(table.cell(row, m).runs for row in table.rows)]
+
+
+def method_groups(table: Table) -> list[tuple[str, list[str]]]:
+    """The questions, each with the methods that answer it; no warmup is compared with each warmup in turn.
+
+    If no question fits, all methods are compared.
+    """
+    groups = [(QUESTIONS[0], ran(table, METHODS)), (QUESTIONS[1], ran(table, FIRST_STEP_RULES))]
+    if ran(table, ["none"]):
+        groups += [(QUESTIONS[2], ["none", warmup]) for warmup in ran(table, ANY_WARMUP)]
+    groups = [(question, methods) for question, methods in groups if len(methods) > 1]
+    every = ran(table, table.methods)
+    return groups or ([(QUESTIONS[3], every)] if len(every) > 1 else [])
+
+
+# The paper prints one decimal: a deviation of 0.1 may be up to 0.15, and 0.0 up to 0.05. These upper limits are used,
+# so that no verdict comes from rounding. A mean is off by up to 0.05 either way; the variance of this uniform error is
+# added.
+HALF_DIGIT = 0.05
+PAPER_DATA = {
+    "image_classification": "ImageNet",
+    "language_modeling": "WikiText-103",
+    "machine_translation": "WMT16 English-German",
+}
+PAPER_SETS = {
+    "image_classification": "imagenet2012",
+    "language_modeling": "wikitext103",
+    "machine_translation": "wmt16_translate/de-en",
+}
+
+
+def published_terms(task: str) -> Terms:
+    return Terms(margin_of(task, PAPER_SETS[task]), OBJECTIVES[task].unit)
+
+
+def published_comparison(task: str) -> Comparison:
+    """The comparison of the paper's three methods, over the cells of its table for a task."""
+    table, terms = TABLES[task], published_terms(task)
+    means = [mean for _, _, cells in table.rows for mean, _ in cells]
+    margin = terms.margin
+    return Comparison(
+        METHODS,
+        tuple(published_difference(table, *pair) for pair in itertools.combinations(range(len(METHODS)), 2)),
+        None if margin is None else margin.absolute(math.fsum(means) / len(means)),
+        "" if margin is None else margin.text,
+        seeds=tuple(range(1, table.seeds + 1)),
+    )
+
+
+def published_difference(table: PaperTable, first: int, second: int) -> Difference:
+    """The difference, averaged over cells with their own variances; degrees of freedom by Welch and Satterthwaite."""
+    cells = [(row[2][first], row[2][second]) for row in table.rows]
+    mean = math.fsum(b[0] - a[0] for a, b in cells) / len(cells)
+    parts = [(deviation + HALF_DIGIT) ** 2 / table.seeds for pair in cells for _, deviation in pair]
+    sampling, rounding = math.fsum(parts), 2 * len(cells) * HALF_DIGIT**2 / 3
+    freedom = (sampling + rounding) ** 2 / math.fsum(part**2 / (table.seeds - 1) for part in parts)
+    error = math.sqrt(sampling + rounding) / len(cells)
+    return Difference((METHODS[first], METHODS[second]), table.seeds, len(cells), mean, error, freedom)
+
 
 PAPER = "the paper"
 
@@ -59,8 +128,8 @@ def published_answers() -> list[Answer]:
         Answer(
             QUESTIONS[0],
             task,
-            NAMES[task],
-            f"{TASKS[task]}, {NAMES[task]}",
+            PAPER_DATA[task],
+            f"{TASKS[task]}, {PAPER_DATA[task]}",
             PAPER,
             OBJECTIVES[task].direction,
             published_comparison(task),

@@ -1,21 +1,197 @@
-"""What a tuned period gains over the untuned warmups, in sweeps that have both."""
+"""Compares a tuned warmup with an untuned one: what does the best period gain, and what does it cost to find it?
 
-from collections.abc import Iterable, Sequence
+The period is chosen on one half of the seeds and judged on the other, and vice versa: a period that is best on all
+seeds is partly best by luck, and this luck must not count.
+"""
 
-from trainers.evidence.margins import Margin
-from trainers.evidence.questions import terms_of
-from trainers.evidence.tables import place_text
-from trainers.reports.reading import Sweep
-from trainers.sweeps.tuned import duels
-from trainers.sweeps.tuned_findings import tuned_findings
+import dataclasses
+import itertools
+import math
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any
+
+import numpy as np
+
+from trainers.evidence.comparison import LEAST_SEEDS, Verdict, judge, margin_in
+from trainers.evidence.differences import LEVELS, Difference, difference_of
+from trainers.evidence.findings import difference_text, pair_text
+from trainers.results.formats import counted, value_text
+from trainers.results.methods import PERIOD, method_label
+from trainers.results.table import METHOD, Row, Table
+from trainers.results.tasks import Terms
+from trainers.results.trials import Result, csv_text
+
+UNTUNED_RULES = ("untuned_linear", "untuned_exponential", "radam")
 
 
-def tuned_texts(sweeps: Iterable[Sweep], margins: Sequence[Margin] = ()) -> list[str]:
-    """A sentence for every sweep, tuned warmup and untuned rule."""
-    return [text for sweep in sweeps for text in _texts(sweep, margins)]
+@dataclasses.dataclass(frozen=True)
+class Duel:
+    """A tuned warmup and an untuned rule in one row of the table.
+
+    Args:
+        row: The row.
+        warmup: The tuned warmup.
+        rule: The untuned one.
+        periods: The periods chosen on the first and on the second half of the seeds.
+        tuned: The objective of the tuned warmup by seed, with the period chosen on the other half of the seeds.
+        untuned: The objective of the rule by seed.
+        tuned_runs: Number of runs for tuning.
+        untuned_runs: Number of runs of the rule.
+    """
+
+    row: Row
+    warmup: str
+    rule: str
+    periods: tuple[float, float]
+    tuned: Mapping[Any, float]
+    untuned: Mapping[Any, float]
+    tuned_runs: int
+    untuned_runs: int
+
+    @property
+    def difference(self) -> Difference:
+        """Tuned - untuned over seeds."""
+        return _difference([self])
 
 
-def _texts(sweep: Sweep, margins: Sequence[Margin]) -> Iterable[str]:
-    table = sweep.table()
-    for finding in tuned_findings(table, duels(table, sweep.results), terms_of(sweep, margins)):
-        yield f"{place_text(sweep.task, sweep.subject, sweep.folder.name)}: {finding}"
+@dataclasses.dataclass(frozen=True)
+class TuningOutcome:
+    """A tuned warmup and an untuned rule over all rows."""
+
+    warmup: str
+    rule: str
+    difference: Difference
+    tuned_runs: int
+    untuned_runs: int
+
+
+def duels(table: Table, results: Iterable[Result]) -> list[Duel]:
+    """A duel for each row, tuned warmup with several periods, and untuned rule; none for a row with one seed."""
+    periods: dict[str, dict[float, str]] = {}
+    for result in results:
+        if result.values.get(PERIOD) is not None:
+            tuned = periods.setdefault(result.values[METHOD], {})
+            tuned[result.values[PERIOD]] = method_label(result.values)
+    pairs = itertools.product([name for name, found in periods.items() if len(found) > 1], UNTUNED_RULES)
+    found = [make_duel(table, row, pair, periods[pair[0]]) for pair in pairs for row in table.rows]
+    return [duel for duel in found if duel is not None]
+
+
+def outcomes(found: Sequence[Duel]) -> list[TuningOutcome]:
+    """One outcome per pair: the difference over seeds, averaged over its rows."""
+    pairs = dict.fromkeys((duel.warmup, duel.rule) for duel in found)
+    return [_outcome([duel for duel in found if (duel.warmup, duel.rule) == pair]) for pair in pairs]
+
+
+def duels_csv(table: Table, found: Iterable[Duel]) -> str:
+    """A row for each duel: the periods, the difference with its interval, and the runs behind it."""
+    names = ["tuned", "untuned", "period_1", "period_2", "difference", "low", "high", "seeds", "tuned_runs"]
+    rows: list[list[Any]] = [[*table.row_names, *names, "untuned_runs"]]
+    for duel in found:
+        difference = duel.difference
+        ends = difference.interval(LEVELS[1]) if difference.seeds > 1 else (None, None)
+        values = [duel.warmup, duel.rule, *duel.periods, difference.mean, *ends, difference.seeds]
+        rows.append([*duel.row, *values, duel.tuned_runs, duel.untuned_runs])
+    return csv_text(rows)
+
+
+def make_duel(table: Table, row: Row, pair: tuple[str, str], labels: Mapping[float, str]) -> Duel | None:
+    """Compares a tuned warmup with a rule; None if fewer than two seeds have both. `labels` has a column per period."""
+    warmup, rule = pair
+    cells = {period: table.cell(row, label) for period, label in sorted(labels.items())}
+    other = table.cell(row, rule)
+    # Every period is planned for every seed: where it has no value, the run diverged or is missing.
+    seeds = [seed for seed in table.seeds if seed in other.values and any(seed in c.seeds for c in cells.values())]
+    halves = seeds[::2], seeds[1::2]
+    if not halves[1]:
+        return None
+    worst = math.inf if table.direction == "min" else -math.inf
+    values = {period: {seed: cell.values.get(seed, worst) for seed in seeds} for period, cell in cells.items()}
+    first, second = (_best_period(values, half, table.direction) for half in halves)
+    judged = {seed: values[second if seed in halves[0] else first][seed] for seed in seeds}
+    kept = [seed for seed in seeds if math.isfinite(judged[seed])]
+    return Duel(
+        row,
+        warmup,
+        rule,
+        (first, second),
+        {seed: judged[seed] for seed in kept},
+        {seed: other.values[seed] for seed in kept},
+        sum(cell.runs for cell in cells.values()),
+        other.runs,
+    )
+
+
+def _best_period(values: Mapping[float, Mapping[Any, float]], seeds: Sequence[Any], direction: str) -> float:
+    """The period with the best mean over some seeds; the shortest of those that are equal."""
+    sign = 1 if direction == "min" else -1
+    return min(values, key=lambda period: (sign * math.fsum(values[period][seed] for seed in seeds), period))
+
+
+def _outcome(found: Sequence[Duel]) -> TuningOutcome:
+    return TuningOutcome(
+        found[0].warmup,
+        found[0].rule,
+        _difference(found),
+        sum(duel.tuned_runs for duel in found),
+        sum(duel.untuned_runs for duel in found),
+    )
+
+
+def _difference(found: Sequence[Duel]) -> Difference:
+    """Tuned - untuned, averaged over the rows of some duels of one pair."""
+    seeds = list(dict.fromkeys(seed for duel in found for seed in duel.untuned))
+    untuned, tuned = (
+        np.array([[values.get(seed, math.nan) for seed in seeds] for values in sides]).reshape(len(found), len(seeds))
+        for sides in ([duel.untuned for duel in found], [duel.tuned for duel in found])
+    )
+    return difference_of((found[0].rule, f"{found[0].warmup} with the best period"), untuned, tuned)
+
+
+TUNED_TITLE = "Tuned against untuned"
+TUNED_NOTE = (
+    "Tuned - untuned, with a 90 % t interval over seeds. The period is the best on one half of the seeds, judged on "
+    "the other half, and the other way round."
+)
+
+
+def tuned_findings(table: Table, found: Sequence[Duel], terms: Terms) -> list[str]:
+    """A sentence for every tuned warmup and untuned rule."""
+    return [_tuned_sentence(table, outcome, terms) for outcome in outcomes(found)]
+
+
+def tuned_table(table: Table, found: Sequence[Duel]) -> list[list[str]]:
+    """Headings, then for every row the chosen periods, the difference, and the number of runs."""
+    lines = [[*table.row_names, "tuned", "best periods", "untuned", "tuned - untuned", "runs, tuned and untuned"]]
+    for duel in found:
+        periods = " and ".join(f"{period:g}" for period in duel.periods)
+        runs = f"{duel.tuned_runs} and {duel.untuned_runs}"
+        text = difference_text(duel.difference, None) if duel.difference.seeds else "nothing to compare"
+        lines.append([*map(value_text, duel.row), duel.warmup, periods, duel.rule, text, runs])
+    return lines
+
+
+def _tuned_sentence(table: Table, outcome: TuningOutcome, terms: Terms) -> str:
+    difference = outcome.difference
+    name = pair_text(difference.pair)
+    cost = f"The tuning took {counted(outcome.tuned_runs, 'run')}, {outcome.rule} {outcome.untuned_runs}."
+    if not difference.seeds:
+        return f"{name}: nothing to compare, there is no row and seed in which both are done. {cost}"
+    margin = margin_in(table, terms.margin)
+    basis = f"{counted(difference.seeds, 'seed')}, {counted(difference.cells, 'row')}"
+    text = difference_text(difference, margin, terms.unit, wide=True)
+    return f"{name}: {text} ({basis}): {_tuned_meaning(table, outcome, margin)}. {cost}"
+
+
+def _tuned_meaning(table: Table, outcome: TuningOutcome, margin: float | None) -> str:
+    """The verdict by the rule of every other comparison; without a margin, which of the two is better at all."""
+    difference = outcome.difference
+    if difference.seeds < LEAST_SEEDS:
+        return "inconclusive"
+    verdict = judge([difference], margin or 0.0)
+    if verdict is Verdict.DIFFERENT:
+        better = (difference.mean < 0) == (table.direction == "min")
+        return f"{'the tuned' if better else 'the untuned'} one is better{' by more than the margin' if margin else ''}"
+    if margin is None:
+        return "no gain from tuning shown, nor a loss"
+    return str(verdict.value)

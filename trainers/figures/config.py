@@ -2,8 +2,10 @@
 
 import dataclasses
 
-from trainers.engine.config import FIRST_STEPS, WARMUPS, check_seed
-from trainers.engine.flags import Settings, option, require
+from trainers.engine.config import check_seed
+from trainers.engine.flags import Settings, option
+from trainers.results.methods import FIRST_STEPS, WARMUPS
+from trainers.system.errors import require
 
 AT_MOST = 10**7  # so that everything fits into memory
 

@@ -1,6 +1,5 @@
 """The common style of all figures: a colour and a dash for each warmup, and four files: SVG, PNG, PDF and CSV."""
 
-import dataclasses
 import io
 import pathlib
 import re
@@ -12,7 +11,7 @@ import numpy as np
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
-from trainers.engine.files import atomic_file
+from trainers.system.files import atomic_file
 
 SETTINGS: Any = {
     "axes.axisbelow": True,
@@ -43,50 +42,8 @@ COLUMN: Any = {
 CAPTION = "#555555"
 REFERENCE: Any = {"color": "#1B1B1B", "linewidth": 1, "linestyle": ":"}
 MOST_POINTS = 300  # per curve on a logarithmic axis
-
-
-@dataclasses.dataclass(frozen=True)
-class Style:
-    """How a warmup is drawn in every figure. Colours also differ in lightness, and lines in their dashes."""
-
-    label: str
-    colour: str
-    dash: str
-
-
-STYLES = {
-    "none": Style("No warmup", "#8A8A8A", "-."),
-    "linear": Style("Linear", "#56B4E9", "-"),
-    "exponential": Style("Exponential", "#E69F00", "--"),
-    "untuned_linear": Style("Untuned linear", "#0072B2", "-"),
-    "untuned_exponential": Style("Untuned exponential", "#D55E00", "--"),
-    "radam": Style("RAdam", "#1B1B1B", ":"),
-    "root": Style("Root", "#009E73", "-"),
-    "dynamic": Style("Dynamic", "#CC79A7", "-"),
-}
-# RAdam with other rules for its first four steps, by their names in a sweep.
-VARIANTS = {
-    "radam_nothing": Style("RAdam (nothing first)", "#CC79A7", "-."),
-    "radam_constant_adam": Style("RAdam (constant Adam first)", "#009E73", "--"),
-    "radam_linear_adam": Style("RAdam (linear Adam first)", "#56B4E9", "-"),
-}
-# Other methods that limit the first updates, by their names in a sweep.
-RIVALS = {
-    "gi_adam": Style("GI-Adam", "#009E73", ":"),
-    "stable_adam": Style("StableAdamW", "#E69F00", ":"),
-}
-# The methods that the paper compares.
-METHODS = ("untuned_linear", "untuned_exponential", "radam")
 # The colour of what belongs to no warmup: a single run, or a simulation without warmup.
 PLAIN = "#0B6E4F"
-
-# A method that is in none of these tables.
-UNKNOWN = Style("", "#7A4FA3", "-")
-
-
-def style_of(method: str) -> Style:
-    """The style of any method that a sweep may compare, including unknown ones."""
-    return {**STYLES, **VARIANTS, **RIVALS}.get(method, dataclasses.replace(UNKNOWN, label=method))
 
 
 # Removes dates and versions, which would differ from run to run.

@@ -2,19 +2,18 @@
 
 from tfwarmup import effective_warmup_period
 from tfwarmup.analysis.simulation import Magnitudes, simulate_updates
-from trainers.engine.flags import ConfigError
-from trainers.engine.records import RunFolder
-from trainers.engine.warmups import WARMUP_FLAGS, flags_warmup
+from trainers.engine.config import WARMUP_FLAGS, flags_warmup
+from trainers.engine.folder import RunFolder
 from trainers.figures.config import SimulationConfig, WarmupConfig
-from trainers.figures.look import METHODS, STYLES
-from trainers.figures.magnitudes import draw_magnitudes
-from trainers.figures.warmups import draw_effective_periods, draw_factors
+from trainers.figures.paper import draw_effective_periods, draw_factors, draw_magnitudes
+from trainers.results.methods import DRAWN, STYLES
+from trainers.system.errors import ConfigError
 
 
 def draw_warmups(config: WarmupConfig) -> str:
     """Writes factors and effective_warmup, each as .csv, .svg, .png and .pdf, and returns the effective periods."""
     try:
-        periods = {name: effective_warmup_period(name, beta_2=config.beta_2) for name in METHODS}
+        periods = {name: effective_warmup_period(name, beta_2=config.beta_2) for name in DRAWN}
     except ValueError as error:  # with the library's message
         raise ConfigError(str(error)) from error
     folder = RunFolder(config, "effective_warmup")

@@ -4,15 +4,16 @@ from collections.abc import Mapping
 from typing import Any
 
 from trainers.analysis.findings import findings
-from trainers.figures.look import METHODS, log_spaced, style_of
-from trainers.reports import paper
+from trainers.figures.look import log_spaced
 from trainers.reports.blocks import Charts, Factors, Points, Section, TableBlock, Text
 from trainers.reports.charts import Chart, Curve, axis, band, line, plain_line
 from trainers.reports.claims_updates import LONG_RUN, SETTLED_LEVEL
 from trainers.reports.claims_warmups import PERIOD_BETAS, period
-from trainers.reports.reading import Measured
 from trainers.reports.tables import Shown, plain_table
 from trainers.reports.words import number_text
+from trainers.results import paper
+from trainers.results.methods import DRAWN, style_of
+from trainers.results.runs import Measured
 
 BETAS = (0.9, 0.95, 0.98, 0.99, 0.997, 0.998, 0.999, 0.9999)
 PANELS = (
@@ -59,7 +60,7 @@ def factors_section() -> Section:
 def _periods_chart() -> Chart:
     # The axis shows 1 - beta_2 on a reversed logarithmic scale, labelled with beta_2.
     x = [1 - beta_2 for beta_2 in PERIOD_BETAS]
-    curves = [line(name, x, [period(name, beta_2) for beta_2 in PERIOD_BETAS]) for name in METHODS]
+    curves = [line(name, x, [period(name, beta_2) for beta_2 in PERIOD_BETAS]) for name in DRAWN]
     ticks = [[0.1, "0.9"], [0.01, "0.99"], [0.001, "0.999"], [0.0001, "0.9999"]]
     across = axis("1 − β₂, labelled with β₂", log=True, range=[0.1, 1e-4], ticks=ticks)
     return Chart(
@@ -72,8 +73,8 @@ def _periods_chart() -> Chart:
 
 
 def _periods_table() -> Shown:
-    rows = [[beta_2, *(period(name, beta_2) for name in METHODS)] for beta_2 in BETAS]
-    headings = ["β₂", *(style_of(name).label for name in METHODS)]
+    rows = [[beta_2, *(period(name, beta_2) for name in DRAWN)] for beta_2 in BETAS]
+    headings = ["β₂", *(style_of(name).label for name in DRAWN)]
     return plain_table("effective_warmup_periods", "Effective warmup periods, in updates", headings, rows)
 
 

@@ -3,11 +3,11 @@
 from collections.abc import Sequence
 
 from trainers.reports.blocks import Points, Section
-from trainers.reports.claims import Claim, Verdict
+from trainers.reports.claims import Claim, Holds
 from trainers.reports.claims_sweeps import NEEDED, TITLES
-from trainers.reports.reading import Runs
 from trainers.reports.run_sections import total
-from trainers.sweeps.formats import counted
+from trainers.results.formats import counted
+from trainers.results.runs import Runs
 
 ADVICE = (
     "Use untuned linear warmup, over 2 / (1 − β₂) updates: the paper recommends it, it works with any Adam, and it has "
@@ -31,9 +31,9 @@ def _sameness(runs: Runs, claims: Sequence[Claim]) -> str:
     subject = "Untuned linear warmup, untuned exponential warmup and RAdam"
     parts = []
     for verdict, words in (
-        (Verdict.YES, "do equally well in"),
-        (Verdict.NO, "differ in"),
-        (Verdict.UNKNOWN, "cannot be ranked or called equal with the runs of"),
+        (Holds.YES, "do equally well in"),
+        (Holds.NO, "differ in"),
+        (Holds.UNKNOWN, "cannot be ranked or called equal with the runs of"),
     ):
         titles = (claim.claim.partition(":")[0] for claim in claims if claim.verdict is verdict)
         found = [names[title] for title in titles if title in names]
@@ -45,11 +45,11 @@ def _sameness(runs: Runs, claims: Sequence[Claim]) -> str:
 def _need(claims: Sequence[Claim]) -> str:
     """What the sweeps say about Adam without warmup."""
     judged = [
-        claim.verdict for claim in claims if claim.claim.startswith(NEEDED[0]) and claim.verdict is not Verdict.MISSING
+        claim.verdict for claim in claims if claim.claim.startswith(NEEDED[0]) and claim.verdict is not Holds.MISSING
     ]
     if not judged:
         return "Adam without warmup was not among these runs."
-    words = {Verdict.YES: "worse", Verdict.NO: "not worse", Verdict.UNKNOWN: "undecided"}
+    words = {Holds.YES: "worse", Holds.NO: "not worse", Holds.UNKNOWN: "undecided"}
     counts = [f"{word} in {judged.count(verdict)}" for verdict, word in words.items() if verdict in judged]
     return f"Adam without warmup was {_listed(counts)} of {counted(len(judged), 'sweep')}."
 

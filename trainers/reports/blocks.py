@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 from typing import ClassVar
 
 from trainers.reports.charts import Chart
-from trainers.reports.claims import Claim, Kind, Verdict
+from trainers.reports.claims import Claim, Holds, Kind
 from trainers.reports.tables import Shown
 
 
@@ -61,7 +61,7 @@ class Claims:
 
     def _count(self, kind: Kind) -> str:
         counts = collections.Counter(claim.verdict for claim in self.claims if claim.kind is kind)
-        results = ", ".join(f"{counts[verdict]} {verdict.word}" for verdict in Verdict if counts[verdict])
+        results = ", ".join(f"{counts[verdict]} {verdict.word}" for verdict in Holds if counts[verdict])
         return f"Claims about {kind.value}: {results}"
 
 

@@ -9,8 +9,9 @@ import math
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from trainers.figures.look import PLAIN, style_of
+from trainers.figures.look import PLAIN
 from trainers.reports.palette import DASHES, variable
+from trainers.results.methods import style_of
 
 MOST_POINTS = 400  # per curve: enough for the width of a chart
 MOST_OF_A_SEED = 100  # per curve of a single seed: there may be hundreds of seeds

@@ -5,7 +5,7 @@ import enum
 from collections.abc import Iterable
 
 
-class Verdict(enum.Enum):
+class Holds(enum.Enum):
     """A sign and a word, so that nothing depends on a colour."""
 
     YES = ("yes", "✓")
@@ -47,16 +47,16 @@ class Claim:
     paper: str
     measured: str
     criterion: str
-    verdict: Verdict
+    verdict: Holds
     kind: Kind = Kind.TRAINED
 
 
 def judged(claim: str, paper: str, measured: str, criterion: str, holds: bool) -> Claim:
-    return Claim(claim, paper, measured, criterion, Verdict.YES if holds else Verdict.NO)
+    return Claim(claim, paper, measured, criterion, Holds.YES if holds else Holds.NO)
 
 
 def not_measured(claim: str, paper: str, criterion: str, missing: str) -> Claim:
-    return Claim(claim, paper, missing, criterion, Verdict.MISSING)
+    return Claim(claim, paper, missing, criterion, Holds.MISSING)
 
 
 def of_kind(kind: Kind, claims: Iterable[Claim]) -> list[Claim]:

@@ -4,18 +4,17 @@ from collections.abc import Iterable, Sequence
 
 from trainers.evidence.comparison import Comparison, Verdict, compare
 from trainers.evidence.differences import Difference
-from trainers.evidence.findings import CRITERION, Terms, advice_text, difference_text, margin_text, pair_text, reasons
+from trainers.evidence.findings import CRITERION, advice_text, difference_text, margin_text, pair_text, reasons
 from trainers.evidence.findings import rate_sentence as rate_text
-from trainers.evidence.groups import FIRST_STEPS, WARMUPS, ran
-from trainers.figures.look import STYLES, VARIANTS
-from trainers.reports.claims import Claim, not_measured
-from trainers.reports.claims import Verdict as Holds
-from trainers.reports.paper import TABLES
-from trainers.reports.reading import Sweep
+from trainers.evidence.questions import ANY_WARMUP, FIRST_STEP_RULES, ran
+from trainers.reports.claims import Claim, Holds, not_measured
 from trainers.reports.tables import labelled
-from trainers.sweeps.cells import METHODS
-from trainers.sweeps.formats import counted, listed
-from trainers.sweeps.table import Table
+from trainers.results.formats import counted, listed
+from trainers.results.methods import METHODS, STYLES, VARIANTS
+from trainers.results.paper import TABLES
+from trainers.results.runs import Sweep
+from trainers.results.table import Table
+from trainers.results.tasks import Terms
 
 WORSE = (
     "yes if Adam without warmup is worse by more than the margin (90 % interval wholly outside) or diverges more often "
@@ -44,7 +43,7 @@ def sweep_claims(sweeps: Sequence[Sweep]) -> list[Claim]:
         fitting = [sweep for sweep in sweeps if sweep.task == task]
         claims += _each(f"{title}: {{}} do equally well.", paper, fitting, METHODS, task in TABLES)
     first = "What RAdam does in its first four steps makes no difference ({})."
-    claims += _each(first, "“uniformly negligible”", sweeps, FIRST_STEPS, True)
+    claims += _each(first, "“uniformly negligible”", sweeps, FIRST_STEP_RULES, True)
     return claims + (
         [control_claim(sweep) for sweep in _controls(sweeps)] or [not_measured(*NEEDED, WORSE, NO_CONTROL)]
     )
@@ -60,7 +59,7 @@ def _each(text: str, paper: str, sweeps: Iterable[Sweep], methods: Sequence[str]
 
 
 def _controls(sweeps: Iterable[Sweep]) -> list[Sweep]:
-    return [sweep for sweep in sweeps if _methods_run(sweep, ["none"]) and _methods_run(sweep, WARMUPS)]
+    return [sweep for sweep in sweeps if _methods_run(sweep, ["none"]) and _methods_run(sweep, ANY_WARMUP)]
 
 
 def _methods_run(sweep: Sweep, methods: Sequence[str]) -> list[str]:
@@ -107,7 +106,7 @@ def _pair(difference: Difference, margin: float | None, terms: Terms) -> str:
 def control_claim(sweep: Sweep) -> Claim:
     """Whether a sweep shows that Adam is worse without warmup."""
     none, terms = STYLES["none"].label, sweep.terms
-    table = labelled(sweep.table(["none", *_methods_run(sweep, WARMUPS)]))
+    table = labelled(sweep.table(["none", *_methods_run(sweep, ANY_WARMUP)]))
     others = [method for method in table.methods if method != none]
     found = [compare(table, terms.margin, [none, other]) for other in others]
     measured = [

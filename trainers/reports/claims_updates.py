@@ -4,9 +4,10 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from trainers.analysis.findings import EARLY, NEAR, Series, correlations, early_correlation, first_lasting, settling
-from trainers.reports.claims import Claim, Kind, Verdict, judged, not_measured, of_kind
-from trainers.reports.reading import Measured
+from trainers.analysis.findings import EARLY, NEAR, correlations, early_correlation, first_lasting, settling
+from trainers.reports.claims import Claim, Holds, Kind, judged, not_measured, of_kind
+from trainers.results.records import Series
+from trainers.results.runs import Measured
 
 AT = 40  # where the paper's simulation begins to settle
 LEVEL, LONG_RUN = 0.16, 0.153
@@ -61,7 +62,7 @@ def _decay(series: Series, where: str) -> Claim:
     criterion = "within 10 % of its final level between iterations 20 and 80, and 0.15 to 0.17 α at iteration 40"
     median, t = series["median"], series["t"]
     if len(t) < 10 * AT:
-        return Claim(DECAY, "40, 0.16 α", f"only {len(t)} iterations{where}", criterion, Verdict.UNKNOWN)
+        return Claim(DECAY, "40, 0.16 α", f"only {len(t)} iterations{where}", criterion, Holds.UNKNOWN)
     level = _later_level(series)
     begins = first_lasting(t, [abs(value / level - 1) <= 0.1 for value in median])
     at = median[AT - 1]
@@ -74,7 +75,7 @@ def _stationary(series: Series, where: str) -> Claim:
     level, criterion = _later_level(series), "0.148 to 0.158 α"
     count = len(series["t"])
     if count < 10 * AT:
-        return Claim(STATIONARY, "0.153 α", f"only {count} iterations{where}", criterion, Verdict.UNKNOWN)
+        return Claim(STATIONARY, "0.153 α", f"only {count} iterations{where}", criterion, Holds.UNKNOWN)
     measured = f"{level:.4f} α, the mean over the second half of {count} iterations{where}"
     return judged(STATIONARY, "0.153 α", measured, criterion, abs(level - LONG_RUN) <= 0.005)
 

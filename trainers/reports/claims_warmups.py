@@ -7,9 +7,9 @@ import numpy as np
 
 from tfwarmup import effective_warmup_period
 from tfwarmup.factors import momentum_steps
-from trainers.figures.look import METHODS
 from trainers.reports.claims import Claim, Kind, judged, of_kind
 from trainers.reports.words import per_cent
+from trainers.results.methods import DRAWN
 
 # Evenly spaced in log(1 - beta_2): from the paper's 0.8 to beyond any practical value, and from 0.9 to 0.9999.
 RHO_BETAS = [float(beta_2) for beta_2 in 1 - np.geomspace(0.2, 1e-6, 301)]
@@ -52,7 +52,7 @@ def period_claim(gap_at: Callable[[float], float]) -> Claim:
 
 def gap(beta_2: float) -> float:
     """The ratio of the largest effective period to the smallest, minus one."""
-    periods = [period(name, beta_2) for name in METHODS]
+    periods = [period(name, beta_2) for name in DRAWN]
     return max(periods) / min(periods) - 1
 
 

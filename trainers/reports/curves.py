@@ -5,12 +5,12 @@ from collections.abc import Sequence
 from typing import Any
 
 from trainers.reports.charts import MOST_OF_A_SEED, Chart, Curve, axis, line, plain_line, thin_line, thinned, value_axis
-from trainers.reports.reading import Records, Sweep, Training, Trial
 from trainers.reports.tables import HEADINGS
 from trainers.reports.words import capitalised
-from trainers.sweeps.formats import value_text
-from trainers.sweeps.results import place
-from trainers.sweeps.table import METHOD, Row
+from trainers.results.formats import value_text
+from trainers.results.runs import Records, Sweep, Training, Trial
+from trainers.results.table import METHOD, Row
+from trainers.results.trials import place
 
 Points = list[tuple[float, float | None]]
 

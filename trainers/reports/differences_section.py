@@ -2,16 +2,15 @@
 
 from collections.abc import Sequence
 
+from trainers.evidence.differences_figure import differences_svg, narrow_differences_svg, shown_answers
 from trainers.evidence.findings import CRITERION, margin_text, verdict_text
-from trainers.evidence.names import upper_first
 from trainers.evidence.questions import Answer, answers, published_answers
 from trainers.evidence.tables import evidence_columns
-from trainers.figures.differences import differences_svg, narrow_differences_svg, shown_answers
-from trainers.figures.look import style_of
 from trainers.reports.blocks import Picture, Section, TableBlock, Text
-from trainers.reports.reading import Sweep
 from trainers.reports.tables import Shown, safe_records
-from trainers.sweeps.formats import listed
+from trainers.results.formats import listed, upper_first
+from trainers.results.methods import style_of
+from trainers.results.runs import Sweep
 
 CAPTION = "Verdicts (the CSV file has every difference with its intervals)"
 HEADINGS = ("comparison", "verdict", "margin", "seeds", "methods")

@@ -10,13 +10,13 @@ import jinja2
 import numpy as np
 from markupsafe import Markup
 
-from trainers.figures.look import METHODS, style_of
 from trainers.reports.blocks import Charts, Claims, Section, TableBlock
 from trainers.reports.config import TITLE
 from trainers.reports.palette import DASHES, palette_css, variable
-from trainers.reports.reading import Runs
 from trainers.reports.sections import all_sections, introduction
 from trainers.reports.tables import Shown
+from trainers.results.methods import DRAWN, style_of
+from trainers.results.runs import Runs
 
 SCRIPTS = ("scales.js", "charts.js", "downloads.js", "factors.js", "slider.js", "page.js")
 PRESETS = (0.9, 0.98, 0.99, 0.997, 0.999, 0.9999)  # values of beta_2
@@ -37,7 +37,7 @@ def make_page(runs: Runs, title: str = TITLE) -> str:
         data=Markup(embedded(_data(sections))),
         scripts=[Markup(script) for script in scripts],
         allowed=" ".join(f"'sha256-{_digest(script)}'" for script in scripts),
-        methods=[style_of(name) for name in METHODS],
+        methods=[style_of(name) for name in DRAWN],
         presets=PRESETS,
     )
 
@@ -59,7 +59,7 @@ def _data(sections: list[Section]) -> dict[str, Any]:
         "tables": {table.name: table.records for table in tables},
         "methods": [
             {"name": name, "label": style.label, "colour": variable(style.colour), "dash": DASHES[style.dash]}
-            for name, style in ((name, style_of(name)) for name in METHODS)
+            for name, style in ((name, style_of(name)) for name in DRAWN)
         ],
         "quadrature": {"nodes": nodes.tolist(), "weights": weights.tolist()},
     }

@@ -2,7 +2,8 @@
 
 from collections.abc import Iterable
 
-from trainers.figures.look import PLAIN, RIVALS, STYLES, UNKNOWN, VARIANTS, Style
+from trainers.figures.look import PLAIN
+from trainers.results.methods import RIVAL_STYLES, STYLES, UNKNOWN_STYLE, VARIANTS, Style
 
 PAPER, NIGHT = "#FFFFFF", "#15191E"  # the backgrounds, as in page.css
 BLACK = "#000000"
@@ -69,7 +70,9 @@ def variable(colour: str) -> str:
     return f"c{colour[1:]}"
 
 
-def palette_css(styles: Iterable[Style] = (*STYLES.values(), *VARIANTS.values(), *RIVALS.values(), UNKNOWN)) -> str:
+def palette_css(
+    styles: Iterable[Style] = (*STYLES.values(), *VARIANTS.values(), *RIVAL_STYLES.values(), UNKNOWN_STYLE),
+) -> str:
     """CSS variables for every colour, bold and faint: for paper and light screens, and for dark ones."""
     colours = dict.fromkeys([PLAIN, *(style.colour for style in styles)])
 

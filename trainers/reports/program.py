@@ -5,12 +5,12 @@ import pathlib
 import stat
 from collections.abc import Sequence
 
-from trainers.engine.files import atomic_file
-from trainers.engine.flags import ConfigError, require
 from trainers.reports.config import TITLE, ReportConfig
 from trainers.reports.page import make_page
-from trainers.reports.reading import Runs, read_runs
 from trainers.reports.sections import without_damaged
+from trainers.results.runs import Runs, read_runs
+from trainers.system.errors import ConfigError, require
+from trainers.system.files import atomic_file
 
 DOCTYPE = b"<!doctype html"
 

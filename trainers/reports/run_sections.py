@@ -5,14 +5,14 @@ import json
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from trainers.engine.machine import this_machine
 from trainers.reports.blocks import Block, Charts, Configs, Points, Section, TableBlock, Text
 from trainers.reports.curves import training_charts
-from trainers.reports.folders import Folder
-from trainers.reports.reading import Runs, Training
 from trainers.reports.tables import plain_table
-from trainers.reports.warmup_check import warmup_lines
 from trainers.reports.words import capitalised, duration, without_places
+from trainers.results.folders import Folder
+from trainers.results.runs import Runs, Training
+from trainers.study.checks import warmup_lines
+from trainers.system.environment import this_machine
 
 # Settings that differ between any two runs and say nothing about them.
 _PLACES = ("output_dir",)

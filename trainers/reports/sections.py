@@ -5,7 +5,6 @@ import pathlib
 from collections.abc import Callable
 from typing import Any
 
-from trainers.reports import paper
 from trainers.reports.analysis_sections import analysis_section, factors_section, simulation_section
 from trainers.reports.answer import answer_section
 from trainers.reports.blocks import Claims, Section, Text
@@ -14,11 +13,12 @@ from trainers.reports.claims_sweeps import control_summary, sweep_claims
 from trainers.reports.claims_updates import update_claims
 from trainers.reports.claims_warmups import warmup_claims
 from trainers.reports.differences_section import differences_section
-from trainers.reports.reading import DAMAGE, Runs, described
 from trainers.reports.run_sections import making_section, training_section
 from trainers.reports.sweep_sections import in_order, sweep_section
 from trainers.reports.tables import Shown, plain_table
 from trainers.reports.words import without_places
+from trainers.results import paper
+from trainers.results.runs import DAMAGE, Runs, described
 
 
 def all_claims(runs: Runs) -> list[Claim]:

@@ -2,15 +2,14 @@
 
 from collections.abc import Iterable
 
-from trainers.figures.failures import failures_svg
-from trainers.figures.look import style_of
 from trainers.reports.blocks import Block, Picture, Points, TableBlock, Text
-from trainers.reports.reading import Sweep
 from trainers.reports.tables import plain_table
+from trainers.results.methods import style_of
+from trainers.results.runs import Sweep
 from trainers.study.checks import score
 from trainers.study.conditions import DYNAMIC, conditions
-from trainers.study.failures import Trained, has_losses
-from trainers.study.measures import method_table
+from trainers.study.failures import Trained, has_losses, method_table
+from trainers.study.failures_figure import failures_svg
 from trainers.study.periods import can_judge, period_table
 
 

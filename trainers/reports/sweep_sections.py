@@ -3,19 +3,18 @@
 from collections.abc import Iterable
 
 from trainers.evidence.findings import NOTE, cell_table, grouped_findings
-from trainers.evidence.groups import method_groups
-from trainers.figures.look import VARIANTS, style_of
+from trainers.evidence.questions import method_groups
+from trainers.evidence.summary import notes
 from trainers.reports.blocks import Block, Charts, Points, Section, TableBlock, Text
 from trainers.reports.curves import best_cell, sweep_charts
-from trainers.reports.paper import TABLES
-from trainers.reports.reading import Sweep
 from trainers.reports.study_blocks import study_blocks
 from trainers.reports.tables import Shown, labelled, paper_table, plain_table, seed_table, sweep_table
 from trainers.reports.words import capitalised, duration, without_places
-from trainers.sweeps.cells import METHODS
-from trainers.sweeps.formats import counted
-from trainers.sweeps.results import place
-from trainers.sweeps.summary import notes
+from trainers.results.formats import counted
+from trainers.results.methods import METHODS, VARIANTS, style_of
+from trainers.results.paper import TABLES
+from trainers.results.runs import Sweep
+from trainers.results.trials import place
 
 KNOWN = {
     "image_classification": "image classification",

@@ -9,13 +9,12 @@ import re
 from collections.abc import Iterable, Sequence
 from typing import Any
 
-from trainers.figures.look import style_of
-from trainers.reports.paper import PaperTable
+from trainers.evidence.summary import cell_lines, summary_csv
 from trainers.reports.words import rounded
-from trainers.sweeps.cells import METHODS
-from trainers.sweeps.formats import value_text
-from trainers.sweeps.summary import cell_lines, summary_csv
-from trainers.sweeps.table import Table
+from trainers.results.formats import value_text
+from trainers.results.methods import METHODS, style_of
+from trainers.results.paper import PaperTable
+from trainers.results.table import Table
 
 # A spreadsheet treats a text that begins with one of these as a formula.
 _FORMULA = ("=", "+", "-", "@", "\t", "\r")

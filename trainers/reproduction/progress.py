@@ -1,4 +1,4 @@
-"""Shows which step is running and how much time is left."""
+"""Shows how long a reproduction takes: before it begins, and while its steps run."""
 
 import time
 from collections.abc import Mapping, Sequence
@@ -6,7 +6,32 @@ from typing import Any
 
 from tqdm import tqdm
 
+from trainers.reports.words import duration
 from trainers.reproduction.steps import Step
+
+
+def outlook(steps: Sequence[Step], shares: Mapping[str, float], without_data: Sequence[Step]) -> str:
+    """A line for each step, with its time on two cores and how much of it is done; then the sum.
+
+    Args:
+        steps: The steps that will run.
+        shares: The share of each step that is already done, 0 to 1, by its name.
+        without_data: The steps that cannot run, because `--data` lacks their data.
+    """
+    lines = [_line(step, shares.get(step.name, 0.0)) for step in steps]
+    total = sum(step.seconds for step in steps)
+    left = sum(step.seconds * (1 - shares.get(step.name, 0.0)) for step in steps)
+    lines.append(f"On two cores: {duration(total)} in total, {duration(left)} of it remaining.")
+    if without_data:
+        names = ", ".join(step.name for step in without_data)
+        lines.append(f"Skipped, because --data lacks their data: {names}.")
+    return "\n".join(lines)
+
+
+def _line(step: Step, share: float) -> str:
+    state = "done" if share == 1 else f"{100 * share:.0f} % done" if share else ""
+    return f"  {step.name:18} {duration(step.seconds):>10}  {step.title}{f' ({state})' if state else ''}"
+
 
 LAYOUT = "about {left} left |{bar:10}| {place}"  # a narrow terminal cuts off the end
 TRUSTED = 60  # seconds of work until the measured pace counts as much as the planned one
@@ -22,7 +47,7 @@ class _Bar(tqdm):
         return {**super().format_dict, "left": self.left, "place": self.place}
 
 
-class Progress:
+class StepProgress:
     """A progress bar on a terminal; one line per step elsewhere. Progress is in planned seconds.
 
     Args:
@@ -40,7 +65,7 @@ class Progress:
         self._bar = _Bar(total=self._total, initial=self._found, bar_format=LAYOUT, disable=hidden)
         self._opened = self._began = time.monotonic()
 
-    def __enter__(self) -> "Progress":
+    def __enter__(self) -> "StepProgress":
         return self
 
     def __exit__(self, *_: Any) -> None:

@@ -8,11 +8,11 @@ import pathlib
 from collections.abc import Callable, Mapping
 from typing import Any
 
-from trainers.engine.config import TUNED_WARMUPS
 from trainers.engine.flags import Settings, parse_arguments
-from trainers.sweeps.kept import known_results
-from trainers.sweeps.results import AGAIN, finished_trials
+from trainers.results.methods import TUNED_WARMUPS
+from trainers.results.trials import AGAIN, finished_trials
 from trainers.sweeps.space import SweepSettings, grid, sweep_config_class
+from trainers.sweeps.sweep import known_results
 
 CONFIGS = "configs"  # relative to the working directory, a checkout
 CACHE = "cache"  # in the folder of the reproduction, because the data may be read-only

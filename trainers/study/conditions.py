@@ -4,11 +4,9 @@ import dataclasses
 from collections.abc import Iterable, Sequence
 
 from trainers.evidence.differences import LEVELS, Difference
-from trainers.evidence.margins import LANGUAGE, TRANSLATION, Margin, margin_of
-from trainers.evidence.objectives import OBJECTIVES
-from trainers.study.failures import Place, Trained
-from trainers.study.measures import difference
-from trainers.sweeps.formats import counted, signed, value_text
+from trainers.results.formats import counted, signed, value_text
+from trainers.results.tasks import LANGUAGE, OBJECTIVES, TRANSLATION, Margin, margin_of
+from trainers.study.failures import Place, Trained, difference
 
 LINEAR, DYNAMIC, ROOT, GI_ADAM = "untuned_linear", "dynamic", "root", "gi_adam"
 

@@ -2,7 +2,8 @@
 
 import dataclasses
 
-from trainers.engine.flags import Flags, option, require
+from trainers.engine.flags import Flags, option
+from trainers.system.errors import require
 
 
 @dataclasses.dataclass(frozen=True)

@@ -3,10 +3,11 @@
 from collections.abc import Iterable, Sequence
 
 from trainers.evidence.differences import LEVELS
-from trainers.evidence.names import data_title, distinct, method_title
+from trainers.results.formats import NOTHING, distinct, signed
+from trainers.results.methods import method_title
+from trainers.results.tasks import data_title
 from trainers.study.conditions import DynamicJudgement, NotWorse, judge_dynamic
 from trainers.study.failures import Trained
-from trainers.sweeps.formats import NOTHING, signed
 
 # Names of sweeps that the dynamic warmup was designed on, and that therefore do not judge it, begin with this.
 DEVELOPMENT = "development"
@@ -37,7 +38,7 @@ def condition_table(studied: Sequence[Trained]) -> list[list[str]]:
 def failure_table(studied: Sequence[Trained]) -> list[list[str]]:
     """Headings, then for each method the share of failed runs in each sweep."""
     methods = sorted(dict.fromkeys(method for trained in studied for method in trained.methods), key=_period)
-    rows = ([method_title(method), *(_failed(each, method) for each in studied)] for method in methods)
+    rows = ([method_title(method), *(_failed_runs_text(each, method) for each in studied)] for method in methods)
     return [["failed runs", *_titles(studied)], *rows]
 
 
@@ -49,11 +50,11 @@ def _condition_row(title: str, cells: int, found: DynamicJudgement) -> list[str]
         str(len(found.failing)),
         "; ".join(map(_in_short, judged)) or NOTHING,
         "; ".join(each.margin.text for each in judged if each.margin) or NOTHING,
-        _verdict(found),
+        _conditions_verdict(found),
     ]
 
 
-def _verdict(found: DynamicJudgement) -> str:
+def _conditions_verdict(found: DynamicJudgement) -> str:
     if not found.failing and not all(each.can_judge for each in found.not_worse):
         return "not judged"
     return "met" if found.met else "**not met**"
@@ -65,7 +66,7 @@ def _in_short(judged: NotWorse) -> str:
     return f"{signed(judged.found.mean, 2)} {unit} ({signed(low, 2)} to {signed(high, 2)})"
 
 
-def _failed(trained: Trained, method: str) -> str:
+def _failed_runs_text(trained: Trained, method: str) -> str:
     runs = [run for seeds in trained.runs[method].values() for run in seeds.values()] if method in trained.runs else []
     return f"{sum(map(trained.fails, runs))} of {len(runs)}" if runs else NOTHING
 

@@ -6,13 +6,12 @@ from collections.abc import Mapping
 from tfwarmup.analysis.warmup_report import TOO_SHORT
 from tfwarmup.factors import untuned_linear_period
 from trainers.evidence.differences import LEVELS, Difference
-from trainers.study.failures import Place, Trained
-from trainers.study.measures import cell_at
-from trainers.sweeps.cells import PERIOD, method_label
-from trainers.sweeps.formats import NOTHING, signed, value_text
-from trainers.sweeps.summary import cell_text
-from trainers.sweeps.table import METHOD
-from trainers.sweeps.tuned import make_duel
+from trainers.evidence.summary import cell_text
+from trainers.evidence.tuned import make_duel
+from trainers.results.formats import NOTHING, signed, value_text
+from trainers.results.methods import PERIOD, method_label
+from trainers.results.table import METHOD
+from trainers.study.failures import Place, Trained, cell_at
 
 RULE, TUNED, NO_WARMUP = "untuned_linear", "linear", "none"
 LONG_ENOUGH, OPEN = "long enough", "open"

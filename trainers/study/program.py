@@ -3,18 +3,17 @@
 import pathlib
 from collections.abc import Sequence
 
-from trainers.engine.flags import require
-from trainers.evidence.names import method_title
-from trainers.evidence.parts import with_parts, write_pages
-from trainers.evidence.reading import read_sweeps
+from trainers.evidence.pages import with_parts, write_pages
+from trainers.evidence.sources import read_sweeps
+from trainers.results.formats import aligned, markdown_table, value_text
+from trainers.results.methods import method_title
 from trainers.study.checks import Score, score
 from trainers.study.conditions import DYNAMIC, conditions
 from trainers.study.config import StudyConfig
-from trainers.study.failures import Trained, has_losses
-from trainers.study.measures import default_place, method_table
+from trainers.study.failures import Trained, default_place, has_losses, method_table
 from trainers.study.overview import condition_table, failure_table, judging
 from trainers.study.periods import RULE, TUNED, can_judge, period_table
-from trainers.sweeps.formats import aligned, markdown_table, value_text
+from trainers.system.errors import require
 
 # Parts of a page that concern the whole study.
 CONDITIONS, FAILURES = "conditions of the study", "failures of the study"
@@ -90,7 +89,7 @@ def _limit(trained: Trained) -> str:
 
 
 def _write(folder: pathlib.Path, found: list[Trained]) -> str:
-    from trainers.figures.failures import draw_failures  # matplotlib takes a while to import
+    from trainers.study.failures_figure import draw_failures  # matplotlib takes a while to import
 
     names = [draw_failures(folder, trained) for trained in found]
     return "\n".join(f"written: {folder / name}.csv, .svg, .png, .pdf" for name in names)

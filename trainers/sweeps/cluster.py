@@ -16,11 +16,10 @@ import tempfile
 from collections.abc import Iterator, Mapping
 from typing import Any, NamedTuple
 
-from trainers.engine import signals
-from trainers.engine.flags import ConfigError
-from trainers.engine.machine import this_machine
-from trainers.engine.records import git_revision, versions
 from trainers.sweeps.private import keep_ray_silent
+from trainers.system import signals
+from trainers.system.environment import git_revision, this_machine, versions
+from trainers.system.errors import ConfigError
 
 ADDRESS, TOKEN, AUTO = "RAY_ADDRESS", "RAY_AUTH_TOKEN", "auto"
 ANSWER_SECONDS = 5.0  # for an address to answer
@@ -73,7 +72,7 @@ def connected(settings: Any) -> Iterator[Room]:
         ConfigError: Ray is not installed or does not answer, or a node cannot run trials.
     """
     address = cluster_address(settings)
-    if "ray" in sys.modules and import_ray().is_initialized():  # by the caller of `sweeps.run`
+    if "ray" in sys.modules and import_ray().is_initialized():  # by the caller of `trainers.sweep.run`
         yield _room(settings)
     elif address is None:
         with started(settings.workers * settings.cpus_per_trial) as ray:

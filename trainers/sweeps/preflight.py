@@ -4,22 +4,22 @@ import pathlib
 from collections.abc import Iterable, Mapping
 from typing import Any
 
+from trainers.engine.checkpoint import model_file
 from trainers.engine.config import Config
-from trainers.engine.files import UnreadableError, read_object
-from trainers.engine.flags import ConfigError
-from trainers.engine.initial import model_file
+from trainers.engine.folder import CONFIG
 from trainers.engine.optimizers import bare_optimizer
-from trainers.engine.records import CONFIG
 from trainers.engine.setup import Beginning
 from trainers.engine.task import Task
-from trainers.sweeps.cells import FIELDS, PERIOD, Cell
-from trainers.sweeps.results import TRIALS, Result
+from trainers.results.methods import FIELDS, PERIOD, Point
+from trainers.results.trials import TRIALS, Result
 from trainers.sweeps.reuse import Setups, is_reusable, without_values
 from trainers.sweeps.space import trial_config
+from trainers.system.errors import ConfigError
+from trainers.system.files import UnreadableError, read_object
 
 
 def check_cells(
-    settings: Any, task: Task, cells: Iterable[Cell], results: Iterable[Result] = (), setups: Setups | None = None
+    settings: Any, task: Task, cells: Iterable[Point], results: Iterable[Result] = (), setups: Setups | None = None
 ) -> None:
     """Raises a `ConfigError` or `DataError` if there are cells that cannot be run.
 
@@ -67,7 +67,7 @@ def _check_data(settings: Any, trial: str, data: str) -> None:
         )
 
 
-def _config_groups(settings: Any, cells: Iterable[Cell]) -> list[list[Config]]:
+def _config_groups(settings: Any, cells: Iterable[Point]) -> list[list[Config]]:
     """The configs of cells, one for all seeds, in groups that need the same data and batches."""
     groups: dict[str, list[Config]] = {}
     seen = set()

@@ -3,12 +3,14 @@
 import collections
 import dataclasses
 import enum
+import functools
 import time
-from collections.abc import Iterable, Mapping
-from typing import Protocol
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from typing import Any, Protocol
 
-from trainers.sweeps.cells import Cell
-from trainers.sweeps.results import Result
+from trainers.results.methods import Point
+from trainers.results.trials import Result
+from trainers.system.quiet import quiet
 
 BUSY_SECONDS = 0.5  # until a run that another process has is tried again
 
@@ -23,16 +25,16 @@ class Returned(enum.Enum):
 Outcome = Result | Returned | str  # of a run; the text says why its result could not be written
 
 
-class Source(Protocol):
+class RunSource(Protocol):
     """Where runs come from: a grid, or a search."""
 
     total: int | None  # total number of runs, if known
-    planned: dict[str, Cell]  # the cells so far, by their names
+    planned: dict[str, Point]  # the cells so far, by their names
 
-    def next(self) -> Cell | None:
+    def next(self) -> Point | None:
         """A cell to run; None if there is none, or none before more results are known."""
 
-    def ended(self, cell: Cell, result: Result | None) -> None:
+    def ended(self, cell: Point, result: Result | None) -> None:
         """Records the result of a cell; None if it is not known."""
 
 
@@ -43,15 +45,15 @@ class GridSource:
     only one at a time, however many workers there are.
     """
 
-    def __init__(self, cells: Iterable[Cell]) -> None:
+    def __init__(self, cells: Iterable[Point]) -> None:
         self._waiting = collections.deque(cells)
         self.planned = {cell.name: cell for cell in self._waiting}
         self.total: int | None = len(self._waiting)
 
-    def next(self) -> Cell | None:
+    def next(self) -> Point | None:
         return self._waiting.popleft() if self._waiting else None
 
-    def ended(self, cell: Cell, result: Result | None) -> None:
+    def ended(self, cell: Point, result: Result | None) -> None:
         """Does nothing: the next cell does not depend on results."""
 
 
@@ -66,7 +68,7 @@ class Job:
         busy_since: When it was first found to be in the hands of another process.
     """
 
-    cell: Cell
+    cell: Point
     take_over: bool = False
     not_before: float = 0.0
     busy_since: float | None = None
@@ -81,7 +83,7 @@ class Queue:
         patience: Seconds after which a run is taken from a process that does not finish it.
     """
 
-    def __init__(self, source: Source, known: Mapping[str, Result], patience: float) -> None:
+    def __init__(self, source: RunSource, known: Mapping[str, Result], patience: float) -> None:
         self.source, self.patience = source, patience
         self.unwritten: dict[str, str] = {}  # why runs have no result, by the names of their cells
         self._known = {name: result for name, result in known.items() if result.status != "failed"}
@@ -131,3 +133,64 @@ class Queue:
                 return Job(cell)
             self.source.ended(cell, self._known[cell.name])
         return None
+
+
+class Workers(Protocol):
+    """Whatever runs trials: this process, or actors of Ray."""
+
+    @property
+    def has_room(self) -> bool:
+        """Whether one more run can start."""
+
+    def check(self, cells: Sequence[Point], results: Sequence[Result]) -> None:
+        """Raises a `ConfigError` or `DataError` if there are cells that cannot be run. Writes nothing."""
+
+    def start(self, job: Job) -> None: ...
+
+    def finished(self) -> Iterable[tuple[Job, Outcome]]:
+        """Waits a moment, and returns the runs that have ended."""
+
+
+def runs(queue: Queue, workers: Workers) -> Iterator[Result]:
+    """Runs what is in the queue, and yields the results as they come in."""
+    while True:
+        while workers.has_room and (job := queue.next()) is not None:
+            workers.start(job)
+        if queue.is_over:
+            return
+        for job, outcome in workers.finished():
+            result = queue.settle(job, outcome)
+            if result is not None:
+                yield result
+
+
+class ThisProcess:
+    """The only worker of a sweep: this process, which runs one trial after the other."""
+
+    def __init__(self, settings: Any) -> None:
+        self._settings = settings
+        self._job: Job | None = None
+
+    @functools.cached_property
+    def _trials(self) -> Any:
+        with quiet():  # imports TensorFlow, which a sweep that is done does not need
+            from trainers.sweeps.trial import Trials
+
+            return Trials(self._settings)
+
+    @property
+    def has_room(self) -> bool:
+        return self._job is None
+
+    def check(self, cells: Sequence[Point], results: Sequence[Result]) -> None:
+        self._trials.check(cells, results)
+
+    def start(self, job: Job) -> None:
+        self._job = job
+
+    def finished(self) -> list[tuple[Job, Outcome]]:
+        if self._job is None:  # another process has what is left
+            time.sleep(BUSY_SECONDS)
+            return []
+        job, self._job = self._job, None
+        return [(job, self._trials.outcome(job))]

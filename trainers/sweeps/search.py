@@ -9,10 +9,9 @@ import keras_tuner
 from keras_tuner.engine.trial import Trial, TrialStatus
 from keras_tuner.oracles import BayesianOptimizationOracle, HyperbandOracle, RandomSearchOracle
 
-from trainers.engine.config import TUNED_WARMUPS
-from trainers.sweeps.cells import PERIOD, Cell
+from trainers.results.methods import PERIOD, TUNED_WARMUPS, Point
+from trainers.results.trials import Result
 from trainers.sweeps.private import without_files
-from trainers.sweeps.results import Result
 from trainers.sweeps.space import make_cell
 
 EPOCHS = "tuner/epochs"  # Hyperband's name for the length of a trial
@@ -33,13 +32,13 @@ class SearchSource:
         self.objective = keras_tuner.Objective(objective, direction)
         self.oracle = _make_oracle(settings, self.objective)
         self.total = settings.trials * len(settings.seeds) if settings.search != "hyperband" else None
-        self.planned: dict[str, Cell] = {}
-        self._waiting: collections.deque[Cell] = collections.deque()
-        self._open: dict[str, tuple[Trial, list[Cell], dict[str, Result | None]]] = {}
+        self.planned: dict[str, Point] = {}
+        self._waiting: collections.deque[Point] = collections.deque()
+        self._open: dict[str, tuple[Trial, list[Point], dict[str, Result | None]]] = {}
         self._worst: float | None = None
         self._names = itertools.count()
 
-    def next(self) -> Cell | None:
+    def next(self) -> Point | None:
         if not self._waiting:
             trial = self.oracle.create_trial(f"cell{next(self._names)}")
             if trial.status != TrialStatus.RUNNING:
@@ -50,7 +49,7 @@ class SearchSource:
             self._waiting.extend(cells)
         return self._waiting.popleft()
 
-    def ended(self, cell: Cell, result: Result | None) -> None:
+    def ended(self, cell: Point, result: Result | None) -> None:
         if result is not None and result.objective is not None:
             worst = max if self.direction == "min" else min
             self._worst = result.objective if self._worst is None else worst(self._worst, result.objective)
@@ -76,7 +75,7 @@ class SearchSource:
             return None
         return self._worst if result.objective is None else result.objective
 
-    def _cell(self, values: dict[str, Any], seed: int) -> Cell:
+    def _cell(self, values: dict[str, Any], seed: int) -> Point:
         others = {name: values[name] for name in self.settings.axes}
         if EPOCHS in values:
             others |= _length(self.settings, values[EPOCHS])

@@ -1,16 +1,74 @@
-"""What a sweep runs: every learning rate with every beta_2, warmup and seed, or a search among them."""
+"""Further axes of a sweep: any flag of its task, as `--sweep=weight_decay=0,1e-4`. Needs no TensorFlow."""
 
 import dataclasses
 import functools
 import itertools
 import math
+import types
+import typing
+from collections.abc import Iterable
 from typing import Any, ClassVar
 
-from trainers.engine.config import TUNED_WARMUPS, Config, check_seed
-from trainers.engine.flags import Settings, make_config, option, require
-from trainers.sweeps.axes import Axes, parse_axes
-from trainers.sweeps.cells import FIELDS, FIRST_STEPS_OF, METHODS, PERIOD, RIVALS, UNTUNED, Cell, method_flags
+from trainers.engine.config import Config, check_seed
+from trainers.engine.flags import Settings, make_config, option
+from trainers.results.methods import (
+    FIELDS,
+    FIRST_STEPS_OF,
+    METHODS,
+    PERIOD,
+    RIVALS,
+    TUNED_WARMUPS,
+    UNTUNED,
+    Point,
+    method_flags,
+)
+from trainers.system.errors import ConfigError, require
 from trainers.tasks import CONFIGS
+
+AXIS_RULE = "--sweep must be a flag of the task and its values, as --sweep=weight_decay=0,1e-4"
+OWN_AXES = {**{name: f"--{name}s" for name in FIELDS}, PERIOD: f"--{PERIOD}s", "first_steps": "--warmups=radam_nothing"}
+TRUTHS = {"true": True, "1": True, "yes": True, "false": False, "0": False, "no": False}
+
+Axes = dict[str, tuple[Any, ...]]
+
+
+def parse_axes(texts: Iterable[str], config_class: type[Config]) -> Axes:
+    """The axes by name, in the order given, with values of the types in the task's config.
+
+    >>> from trainers.engine.config import ExamplesConfig
+    >>> parse_axes(["weight_decay=0,1e-4", "batch_size=64"], ExamplesConfig)
+    {'weight_decay': (0.0, 0.0001), 'batch_size': (64,)}
+    """
+    axes: Axes = {}
+    for text in texts:
+        name, equals, listed = text.partition("=")
+        require(equals and listed, AXIS_RULE, text)
+        require(name not in axes, "--sweep must name a flag once", text)
+        axes[name] = _axis_values(name, listed.split(","), config_class)
+        require(len(set(axes[name])) == len(axes[name]), "--sweep must have no value twice", text)
+    return axes
+
+
+def _axis_values(name: str, texts: list[str], config_class: type[Config]) -> tuple[Any, ...]:
+    field = {field.name: field for field in dataclasses.fields(config_class)}.get(name)
+    require(name not in OWN_AXES, f"--sweep must be another flag; use {OWN_AXES.get(name)} for this one", name)
+    if field is None:
+        raise ConfigError(f"{AXIS_RULE}. Received: {name!r}")
+    require(field.metadata["identity"] is not False, "--sweep must be a flag that changes the result of a run", name)
+    kind = _value_type(typing.get_type_hints(config_class)[name])
+    require(kind is not None, "--sweep must be a flag with one value", name)
+    try:
+        return tuple(TRUTHS[text.lower()] if kind is bool else kind(text) for text in texts)
+    except (KeyError, ValueError) as error:
+        raise ConfigError(f"--sweep={name} must have values as --{name} takes them. Received: {texts}") from error
+
+
+def _value_type(hint: Any) -> Any:
+    """The type of a flag's value, None for one that holds several."""
+    if typing.get_origin(hint) in (typing.Union, types.UnionType):
+        hint = next(each for each in typing.get_args(hint) if each is not type(None))
+    return hint if hint in (bool, int, float, str) else None
+
 
 DEFAULT_TASK = "image_classification"
 WORKERS_AT_MOST = 1024
@@ -145,7 +203,7 @@ def sweep_config_class(task: str) -> type[Any]:
     )
 
 
-def grid(settings: Any) -> list[Cell]:
+def grid(settings: Any) -> list[Point]:
     """All cells. Seeds change slowest, so that a sweep that is stopped has complete tables with fewer seeds.
 
     The further axes come next, because they may need another model or other data.
@@ -165,10 +223,10 @@ def grid(settings: Any) -> list[Cell]:
 
 def make_cell(
     settings: Any, rate: float, beta_2: float, warmup: str, seed: int, period: float | None, others: dict[str, Any]
-) -> Cell:
+) -> Point:
     base = tuple(name for name, value in others.items() if value == getattr(settings, name))
     tuned = ((PERIOD, period),) if period is not None else ()
-    return Cell(rate, beta_2, warmup, seed, (*tuned, *others.items()), base)
+    return Point(rate, beta_2, warmup, seed, (*tuned, *others.items()), base)
 
 
 def trial_config(settings: Any, values: dict[str, Any], folder: str) -> Config:

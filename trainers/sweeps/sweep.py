@@ -1,35 +1,126 @@
-"""A sweep from its first trial to its tables."""
+"""A sweep from its first trial to its last."""
 
 import contextlib
-from collections.abc import Iterator
-from typing import Any
+import dataclasses
+import pathlib
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from typing import Any, Protocol
 
-from trainers.engine.errors import IncompleteError
-from trainers.engine.records import RunFolder
-from trainers.evidence.findings import sweep_command
-from trainers.evidence.objectives import OBJECTIVES, Objective, objective_named
-from trainers.sweeps.cells import Cell
+from tqdm import tqdm
+
+from trainers.engine.flags import stored_config
+from trainers.engine.folder import RunFolder
+from trainers.results.methods import Point
+from trainers.results.tasks import OBJECTIVES, Objective, objective_named, sweep_command
+from trainers.results.trials import CONFIG, RESULT, RESULTS, TRIALS, Result, newest_folder, read_kept, read_results
 from trainers.sweeps.cluster import cluster_address, connected
-from trainers.sweeps.driver import ThisProcess, Workers, runs
-from trainers.sweeps.kept import known_results, write_known
-from trainers.sweeps.progress import Progress
-from trainers.sweeps.queue import GridSource, Queue, Source
-from trainers.sweeps.results import read_results
+from trainers.sweeps.queue import GridSource, Queue, RunSource, ThisProcess, Workers, runs
 from trainers.sweeps.space import WORKERS_AT_MOST, grid, trial_config
-from trainers.sweeps.tables import Tables
+from trainers.system.errors import ConfigError, IncompleteError, require
+from trainers.system.files import UnreadableError, atomic_file, read_object
 from trainers.tasks import load_task
+
+
+def known_results(settings: Any) -> list[Result]:
+    """The runs of `--known_results`, except those that failed.
+
+    Raises:
+        ConfigError: They have another configuration, or cannot be read.
+    """
+    if settings.known_results is None:
+        return []
+    folder = pathlib.Path(settings.known_results)
+    require((folder / RESULTS).is_file(), f"--known_results must be a folder with {CONFIG} and {RESULTS}", str(folder))
+    try:
+        document, results = read_object(folder / CONFIG), read_kept(folder)
+    except UnreadableError as error:
+        raise ConfigError(f"--known_results must be the kept files of a sweep. Received: {folder} ({error})") from error
+    ours = sweep_identity(f"sweep of {settings.task}", settings)
+    theirs = sweep_identity(str(document.get("task")), stored_config(type(settings), document.get("config", {})))
+    check_same(ours, theirs, "--known_results must be runs of the same configuration", folder)
+    return [result for result in results if result.status != "failed"]
+
+
+def write_known(folder: pathlib.Path, results: Iterable[Result]) -> None:
+    """Writes results of earlier runs into the folder of a sweep, as if they were those of its own trials."""
+    for result in results:
+        trial = newest_folder(folder / TRIALS, result.name)
+        trial.mkdir(parents=True, exist_ok=True)
+        with atomic_file(trial / RESULT) as file:
+            file.write(dataclasses.replace(result, trial=trial.name).to_json().encode())
+
+
+def sweep_identity(task: str, settings: Any) -> dict[str, Any]:
+    """What the results of a sweep depend on, except where its data are."""
+    return {**settings.identity(), "task": task}
+
+
+def check_same(ours: Mapping[str, Any], theirs: Mapping[str, Any], rule: str, place: pathlib.Path) -> None:
+    """Raises a `ConfigError` if anything differs that results depend on."""
+    differing = sorted(name for name in {*ours, *theirs} if ours.get(name) != theirs.get(name))
+    if differing:
+        name = differing[0]
+        raise ConfigError(f"{rule}. Received: {name}={ours.get(name)!r}, and {place} has {theirs.get(name)!r}")
+
+
+class SweepProgress:
+    """The progress line.
+
+    Args:
+        objective: What the runs are compared by.
+        total: Total number of runs, if known.
+        done: Number of runs that were done before.
+        shown: Whether to show the line.
+    """
+
+    def __init__(self, objective: Objective, total: int | None, done: int, shown: bool) -> None:
+        self.best: float | None = None
+        self._objective = objective
+        self._bar = tqdm(total=total, initial=done, unit="trial", desc="sweep", disable=not shown)
+
+    def __enter__(self) -> "SweepProgress":
+        return self
+
+    def __exit__(self, *_: Any) -> None:
+        self._bar.close()
+
+    def finished(self, result: Result) -> None:
+        choose = min if self._objective.direction == "min" else max
+        if result.objective is not None:
+            self.best = result.objective if self.best is None else choose(self.best, result.objective)
+        self._bar.set_postfix_str(
+            "" if self.best is None else f"best {self._objective.label} {self._objective.shown(self.best):.4g}"
+        )
+        self._bar.update(1)
+
 
 ERRORS_SHOWN = 3
 
 
-def sweep(settings: Any) -> str:
-    """Runs what is not done yet, writes results.csv, summary.csv and summary.md, and returns the table.
+class TableWriter(Protocol):
+    """Writes the files with the results of a sweep."""
+
+    def add(self, result: Result) -> None: ...
+
+    def write_soon(self) -> None:
+        """Writes the files unless they were written a moment ago."""
+
+    def write(self) -> str:
+        """Writes the files and returns the summary for the terminal."""
+
+
+# Makes a writer of a folder, the settings, the objective, and the results so far.
+MakeTables = Callable[[RunFolder, Any, Objective, dict[str, Result]], TableWriter]
+
+
+def run_sweep(settings: Any, make_tables: MakeTables) -> str:
+    """Runs what is not done yet, writes the tables, and returns the summary.
 
     Raises:
         ConfigError, DataError: before anything is written.
         IncompleteError: Runs have failed, or have no result. The tables hold what there is.
     """
-    return _dry_run(settings) if settings.dry_run else Sweep(settings).run()
+    return _dry_run(settings) if settings.dry_run else SweepRun(settings, make_tables).run()
 
 
 def _dry_run(settings: Any) -> str:
@@ -48,11 +139,12 @@ def _objective(task: str) -> Objective:
     return objective_named(task, f"val_{custom.objective}", custom.direction)
 
 
-class Sweep:
+class SweepRun:
     """A sweep: the planned runs and the results so far."""
 
-    def __init__(self, settings: Any) -> None:
+    def __init__(self, settings: Any, make_tables: MakeTables) -> None:
         self.settings, self.objective = settings, _objective(settings.task)
+        self._make_tables = make_tables
         self.is_grid = settings.search == "grid"
         self.cells = grid(settings)
         for cell in self.cells:
@@ -78,9 +170,9 @@ class Sweep:
 
     def _collect(self, queue: Queue, workers: Workers, done: int) -> str:
         """Runs what is in the queue, writes the tables after every result, and returns the last one."""
-        tables = Tables(self.folder, self.settings, self.objective, self.results)
+        tables = self._make_tables(self.folder, self.settings, self.objective, self.results)
         before = done if self.is_grid else 0
-        with Progress(self.objective, queue.source.total, before, self.settings.progress) as progress:
+        with SweepProgress(self.objective, queue.source.total, before, self.settings.progress) as progress:
             for result in runs(queue, workers):
                 self.results[result.name] = result
                 tables.add(result)
@@ -89,7 +181,7 @@ class Sweep:
         return tables.write()
 
     @contextlib.contextmanager
-    def _workers(self, left: list[Cell], source: Source) -> Iterator[Workers]:
+    def _workers(self, left: list[Point], source: RunSource) -> Iterator[Workers]:
         """This process, or actors of Ray. Only what runs trials imports TensorFlow, and only if there are any."""
         settings = self.settings
         wanted = settings.workers > 1 or cluster_address(settings) is not None
@@ -103,7 +195,7 @@ class Sweep:
             with ray_workers(settings, room, count) as workers:
                 yield workers
 
-    def _source(self) -> Source:
+    def _source(self) -> RunSource:
         if self.is_grid:
             return GridSource(self.cells)
         from trainers.sweeps.search import SearchSource  # imports keras-tuner

@@ -11,24 +11,23 @@ from typing import Any
 import tensorflow as tf
 from tensorboard.plugins.hparams import api as hparams
 
-from trainers.engine.board import board_tag
 from trainers.engine.checkpoint import Checkpoints
 from trainers.engine.config import Config
 from trainers.engine.devices import intra_op_threads
-from trainers.engine.errors import DivergedError
-from trainers.engine.files import UnreadableError, atomic_file, read_object, remove_leftovers
-from trainers.engine.lock import LOCK, InUseError, check_unlocked
-from trainers.engine.machine import this_machine
-from trainers.engine.records import git_revision, versions
+from trainers.engine.folder import board_tag
 from trainers.engine.run import train
-from trainers.engine.signals import StopRequested
 from trainers.engine.task import Task
-from trainers.sweeps.cells import Cell
+from trainers.results.methods import Point
+from trainers.results.trials import AGAIN, RESULT, TRIALS, Result, newest_folder, read_result
 from trainers.sweeps.preflight import check_cells
 from trainers.sweeps.queue import Job, Outcome, Returned
-from trainers.sweeps.results import AGAIN, RESULT, TRIALS, Result, newest_folder, read_result
 from trainers.sweeps.reuse import Setups
 from trainers.sweeps.space import trial_config
+from trainers.system.access import LOCK, InUseError, check_unlocked
+from trainers.system.environment import git_revision, this_machine, versions
+from trainers.system.errors import DivergedError
+from trainers.system.files import UnreadableError, atomic_file, read_object, remove_leftovers
+from trainers.system.signals import StopRequested
 from trainers.tasks import load_task
 
 ATTEMPTS = "attempts.json"
@@ -48,7 +47,7 @@ class Trials:
         self.settings, self.task, self.setups = settings, load_task(settings.task), Setups()
         self.folder = pathlib.Path(settings.output_dir) / TRIALS
 
-    def check(self, cells: Sequence[Cell], results: Sequence[Result]) -> None:
+    def check(self, cells: Sequence[Point], results: Sequence[Result]) -> None:
         """Raises a `ConfigError` or `DataError` if there are cells that cannot be run."""
         check_cells(self.settings, self.task, cells, results, self.setups)
 

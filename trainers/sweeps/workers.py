@@ -7,17 +7,77 @@ import os
 import signal
 import time
 from collections.abc import Iterator, Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-from trainers.engine import signals
-from trainers.engine.errors import IncompleteError
-from trainers.engine.flags import ConfigError
-from trainers.sweeps.cells import Cell
-from trainers.sweeps.cluster import Room, differences, free_places, import_ray, last_line
+import ray
+
+from trainers.engine.flags import stored_config
+from trainers.results.methods import Point
+from trainers.results.trials import Result
+from trainers.sweeps.cluster import Node, Room, differences, free_places, import_ray, last_line, this_node
 from trainers.sweeps.queue import Job, Outcome, Returned
-from trainers.sweeps.results import Result
-from trainers.sweeps.worker import CONTROL, Worker
-from trainers.tasks import packed
+from trainers.sweeps.space import sweep_config_class
+from trainers.system import signals
+from trainers.system.errors import ConfigError, DataError, IncompleteError
+from trainers.tasks import packed, unpacked
+
+if TYPE_CHECKING:
+    from trainers.engine.task import Task
+
+
+CONTROL = "control"  # the group of methods that Ray calls while another one runs a trial
+
+
+class Worker:
+    """Runs trials. Ray calls it in the process of an actor, not in its main thread.
+
+    Args:
+        task: The task of the sweep.
+        settings: The flags of the sweep, as plain values.
+        uses_gpus: Whether it was given GPUs; if not, it must not see any, because others may be using them.
+    """
+
+    def __init__(self, task: "Task | str", settings: dict[str, Any], uses_gpus: bool) -> None:
+        if not uses_gpus:
+            os.environ["CUDA_VISIBLE_DEVICES"] = "-1"
+        self._settings = stored_config(sweep_config_class(unpacked(task)), settings)
+        self._trials: Any = None
+
+    def surroundings(self, folder: str) -> Node:
+        return this_node(folder)
+
+    def prepare(self) -> None:
+        """Imports TensorFlow and the task, which takes seconds."""
+        from trainers.sweeps.trial import Trials
+
+        self._trials = self._trials or Trials(self._settings)
+
+    def check(self, cells: Sequence[Point], results: Sequence[Result]) -> Exception | None:
+        """The error of `Trials.check`, if there is one."""
+        self.prepare()
+        try:
+            self._trials.check(cells, results)
+        except (ConfigError, DataError) as error:
+            return type(error)(str(error))
+        return None
+
+    def run(self, job: Job) -> Outcome:
+        self.prepare()
+        try:
+            outcome: Outcome = self._trials.outcome(job)
+        except signals.StopRequested:  # the checkpoint is written; Ray would take this for something else
+            return Returned.BUSY
+        return outcome
+
+    @ray.method(concurrency_group=CONTROL)
+    def ping(self) -> None:
+        """Returns at once if this process is alive."""
+
+    @ray.method(concurrency_group=CONTROL)
+    def stop(self, number: int) -> None:
+        """Makes the trial end with a checkpoint, as the signal with this number would."""
+        signals.request(number)
+
 
 POLL_SECONDS = 0.1
 PINGS = 5  # per worker timeout
@@ -75,7 +135,7 @@ class RayWorkers:
     def has_room(self) -> bool:
         return bool(self._idle)
 
-    def check(self, cells: Sequence[Cell], results: Sequence[Result]) -> None:
+    def check(self, cells: Sequence[Point], results: Sequence[Result]) -> None:
         """Lets the first worker check the cells: this process need not start TensorFlow."""
         while not self._idle:
             self.finished()

@@ -11,7 +11,7 @@ from pathlib import Path
 
 import numpy as np
 
-from trainers.engine.files import atomic_file
+from trainers.system.files import atomic_file
 
 FOLDER = ".tfwarmup"  # in the folder of the data
 FORMAT = 1  # of the cache files; increment it whenever their content changes

@@ -8,7 +8,7 @@ from typing import Any
 
 import tensorflow_datasets as tfds
 
-from trainers.engine.errors import DataError
+from trainers.system.errors import DataError
 
 NETWORK_SECONDS = 5
 

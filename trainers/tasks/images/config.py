@@ -4,7 +4,8 @@ import dataclasses
 import math
 
 from trainers.engine.config import ExamplesConfig
-from trainers.engine.flags import BY_CONTENT, Flags, option, require
+from trainers.engine.flags import BY_CONTENT, Flags, option
+from trainers.system.errors import require
 
 MODELS = ("mlp", "small_resnet", "resnet50")
 BAD_IMAGES = ("fail", "skip")

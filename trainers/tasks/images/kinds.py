@@ -1,8 +1,4 @@
-"""The two kinds of image sets. The size of the images decides the kind, not where the set comes from.
-
-Small images that all have one size are kept in memory. Those in colour are shifted and mirrored at random in training,
-and pixels are scaled to [0, 1]. All other images are photographs, preprocessed as in the paper's ImageNet run.
-"""
+"""How pixels from 0 to 255 are scaled for a network. Needs no TensorFlow."""
 
 import dataclasses
 import math
@@ -12,10 +8,46 @@ from typing import Generic, NamedTuple, TypeVar
 import numpy as np
 
 from trainers.engine.data import Data, Source
-from trainers.engine.errors import DataError
+from trainers.system.errors import DataError
 from trainers.tasks.images.config import ImageFlags
-from trainers.tasks.images.scaling import IMAGENET, UNIT, Scaling, standardizing
 from trainers.tasks.images.sources import Arrays, SmallImages
+
+
+@dataclasses.dataclass(frozen=True)
+class Scaling:
+    """(pixel - mean) / deviation, with one number for all channels or one per channel.
+
+    Images stay uint8 until the first layer of a model scales them on its device. A saved model includes its scaling.
+    """
+
+    mean: tuple[float, ...]
+    deviation: tuple[float, ...]
+
+    def __str__(self) -> str:
+        if self == UNIT:
+            return "pixels scaled to [0, 1]"
+        if self == IMAGENET:
+            return "pixels normalised by ImageNet's mean and deviation"
+        mean, deviation = (value / 255 for value in (*self.mean, *self.deviation))
+        return f"pixels standardised by mean {mean:.6g} and deviation {deviation:.6g} of [0, 1]"
+
+
+UNIT = Scaling((0.0,), (255.0,))
+IMAGENET = Scaling(
+    tuple(255 * mean for mean in (0.485, 0.456, 0.406)), tuple(255 * deviation for deviation in (0.229, 0.224, 0.225))
+)
+
+
+def standardizing(images: np.ndarray) -> Scaling:
+    """The scaling by the mean and the deviation of all pixels of uint8 images.
+
+    >>> standardizing(np.array([0, 10], np.uint8))
+    Scaling(mean=(5.0,), deviation=(5.0,))
+    """
+    values, counts = np.arange(256.0), np.bincount(images.ravel(), minlength=256)
+    mean = float(np.average(values, weights=counts))
+    return Scaling((mean,), (float(np.average((values - mean) ** 2, weights=counts)) ** 0.5,))
+
 
 SMALL_SIZE = 64  # pixels of the longer side
 MEMORY_LIMIT = 2 * 2**30  # bytes of uint8 pixels of all splits
@@ -36,7 +68,7 @@ class ImageData(Data):
     scaling: Scaling = UNIT
 
 
-class Splits(NamedTuple, Generic[PartT]):
+class ImageSplits(NamedTuple, Generic[PartT]):
     """The splits of an image set, in any form. `notes` are remarks to show to the user."""
 
     train: PartT
@@ -47,10 +79,10 @@ class Splits(NamedTuple, Generic[PartT]):
     def parts(self) -> list[PartT]:
         return [self.train, self.validation] + ([] if self.test is None else [self.test])
 
-    def map(self, function: Callable[[PartT], OtherT]) -> "Splits[OtherT]":
+    def map(self, function: Callable[[PartT], OtherT]) -> "ImageSplits[OtherT]":
         """The same splits in another form."""
         test = None if self.test is None else function(self.test)
-        return Splits(function(self.train), function(self.validation), test, self.notes)
+        return ImageSplits(function(self.train), function(self.validation), test, self.notes)
 
 
 def are_small(shape: Sequence[int], count: int, image_size: int | None) -> bool:
@@ -59,7 +91,7 @@ def are_small(shape: Sequence[int], count: int, image_size: int | None) -> bool:
     return asked and max(shape[:2]) <= SMALL_SIZE and math.prod(shape) * count <= MEMORY_LIMIT
 
 
-def small_images(splits: Splits[Arrays], options: ImageFlags, classes: int | None = None) -> ImageData:
+def small_images(splits: ImageSplits[Arrays], options: ImageFlags, classes: int | None = None) -> ImageData:
     """Images of one size, in memory."""
     images = splits.train[0]
     height, width, channels = images.shape[1:]
@@ -86,7 +118,7 @@ def small_images(splits: Splits[Arrays], options: ImageFlags, classes: int | Non
 
 
 def photographs(
-    splits: Splits[SourceT], options: ImageFlags, classes: int, size: int, skipped: tuple[str, ...] = ()
+    splits: ImageSplits[SourceT], options: ImageFlags, classes: int, size: int, skipped: tuple[str, ...] = ()
 ) -> ImageData:
     """Images of any size, cropped to `size` as they are loaded."""
     if options.standardize:

@@ -11,7 +11,7 @@ import tensorflow as tf
 import tensorflow_datasets as tfds
 
 from trainers.engine.data import ArraySource, Feed, IndexedSource, Source, example_seed, serving
-from trainers.engine.errors import DataError
+from trainers.system.errors import DataError
 from trainers.tasks.images.augment import (
     draw_parts,
     image_size,

@@ -7,8 +7,9 @@ from typing import Any
 import keras
 import tensorflow as tf
 
-from trainers.engine.flags import ConfigError
+from trainers.engine.program import train_task
 from trainers.engine.task import Task
+from trainers.system.errors import ConfigError
 from trainers.tasks.images.config import ImageConfig
 from trainers.tasks.images.data import load_images
 from trainers.tasks.images.kinds import ImageData
@@ -44,3 +45,8 @@ class ImageClassification(Task):
     def metrics(self, config: Any, targets: Any, outputs: Any) -> Mapping[str, Any]:
         wrong = {k: 1 - tf.cast(tf.math.in_top_k(targets, outputs, k), tf.float32) for k in (1, 5)}
         return {"error": wrong[1], "top5_error": wrong[5]}
+
+
+def train_images(config: ImageConfig) -> str:
+    """Trains a classifier, and returns the results."""
+    return train_task(ImageClassification(), config)

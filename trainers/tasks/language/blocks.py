@@ -12,8 +12,7 @@ from typing import Any
 import numpy as np
 import tensorflow as tf
 
-from trainers.engine.data import IndexedSource
-from trainers.tasks.tensors import aligned, shared_tensor
+from trainers.engine.data import IndexedSource, aligned, shared_tensor
 
 IGNORED = -1
 

@@ -4,7 +4,8 @@ import dataclasses
 import math
 
 from trainers.engine.config import ExamplesConfig, at_least_one
-from trainers.engine.flags import BY_CONTENT, Flags, option, require
+from trainers.engine.flags import BY_CONTENT, Flags, option
+from trainers.system.errors import require
 from trainers.tasks.sizes import TransformerSizes
 
 DATASETS = ("pydoc", "text", "wikitext", "wikitext103")

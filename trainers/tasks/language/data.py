@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from trainers.engine.data import Data
-from trainers.engine.errors import DataError
+from trainers.system.errors import DataError
 from trainers.tasks.cache import DataCache, files_key, options_key
 from trainers.tasks.language.blocks import TrainingBlocks, ValidationWindows
 from trainers.tasks.language.config import DATASETS, TextFlags

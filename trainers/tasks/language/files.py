@@ -7,8 +7,8 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import NamedTuple
 
-from trainers.engine.errors import DataError
-from trainers.tasks.paths import shown
+from trainers.system.errors import DataError
+from trainers.system.files import shown
 
 TEXT_SUFFIXES = (".txt", ".txt.gz")
 LOOKED_AT = 2**16  # bytes to read to find out whether a file is text

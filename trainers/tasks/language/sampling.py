@@ -1,5 +1,6 @@
-"""Continues a text with a trained language model."""
+"""The program of the language model: trains, or continues a text with a trained model."""
 
+import json
 import pathlib
 from typing import Any
 
@@ -8,10 +9,12 @@ import numpy as np
 import tensorflow as tf
 
 from trainers.engine.devices import find_gpus
-from trainers.engine.flags import ConfigError, read_config
+from trainers.engine.flags import read_config
+from trainers.engine.program import train_task
+from trainers.system.errors import ConfigError
 from trainers.tasks.language.config import LanguageConfig
 from trainers.tasks.language.data import split_words
-from trainers.tasks.language.task import VOCABULARY
+from trainers.tasks.language.task import BASELINES, VOCABULARY, LanguageModeling
 from trainers.tasks.language.vocabulary import END, Vocabulary
 
 
@@ -65,3 +68,15 @@ def _draw(scores: np.ndarray, temperature: float, generator: np.random.Generator
         return int(np.argmax(scores))
     scaled = np.exp((scores - scores.max()) / temperature)
     return int(generator.choice(len(scores), p=scaled / scaled.sum()))
+
+
+def train_or_sample(config: LanguageConfig) -> str:
+    """Trains a model, or continues a text. Returns what to print: baselines and validation metrics, or the text."""
+    if config.sample is not None:
+        return sample_text(config)
+    metrics = train_task(LanguageModeling(), config)
+    baselines = pathlib.Path(config.output_dir) / BASELINES
+    if not baselines.exists():
+        return metrics
+    values = json.loads(baselines.read_text())
+    return "baselines: " + ", ".join(f"{name} {value:.4g}" for name, value in values.items()) + f"\n{metrics}"

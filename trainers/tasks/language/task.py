@@ -10,17 +10,16 @@ import keras
 import tensorflow as tf
 
 from trainers.engine.data import Source
-from trainers.engine.files import atomic_file
-from trainers.engine.flags import ConfigError
-from trainers.engine.records import RunFolder
+from trainers.engine.folder import RunFolder
 from trainers.engine.task import Task
 from trainers.layers import LayerError
-from trainers.tasks.frequencies import UNIGRAM_LOSS, unigram_loss
+from trainers.system.errors import ConfigError
+from trainers.system.files import atomic_file
 from trainers.tasks.language.blocks import IGNORED, ValidationWindows
 from trainers.tasks.language.config import LanguageConfig, LanguageSizes
 from trainers.tasks.language.data import TextData, load_text
 from trainers.tasks.language.models import build_language_model
-from trainers.tasks.language.ngrams import bigram_perplexity, unigram_perplexity
+from trainers.tasks.language.ngrams import UNIGRAM_LOSS, bigram_perplexity, unigram_loss, unigram_perplexity
 from trainers.tasks.sizes import sizes_of
 
 VOCABULARY, BASELINES = "vocabulary.txt", "baselines.json"

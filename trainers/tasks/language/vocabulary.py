@@ -8,8 +8,8 @@ from pathlib import Path
 
 import numpy as np
 
-from trainers.engine.errors import DataError
-from trainers.engine.files import atomic_file
+from trainers.system.errors import DataError
+from trainers.system.files import atomic_file
 
 UNKNOWN, END = "<unk>", "<eos>"
 CHUNK = 2**20  # numbers to work on at a time

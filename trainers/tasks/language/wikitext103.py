@@ -9,7 +9,7 @@ import tensorflow as tf
 import tensorflow_datasets as tfds
 
 from trainers.engine.data import serving
-from trainers.engine.errors import DataError
+from trainers.system.errors import DataError
 from trainers.tasks.language.files import find_wikitext, read_lines
 from trainers.tasks.tfds_sets import NETWORK_SECONDS, check_files, prepare
 

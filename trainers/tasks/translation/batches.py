@@ -13,10 +13,9 @@ from typing import Any
 import numpy as np
 import tensorflow as tf
 
-from trainers.engine.data import Feed, Source, example_seed, serving
-from trainers.engine.errors import DataError
-from trainers.tasks.tensors import aligned, shared_tensor
-from trainers.tasks.translation.marks import BOS, PAD
+from trainers.engine.data import Feed, Source, aligned, example_seed, serving, shared_tensor
+from trainers.system.errors import DataError
+from trainers.tasks.translation.config import BOS, PAD
 
 SHORTEST_BUCKET = 8  # tokens; all pairs up to this length share a bucket
 GROWTH = 1.1  # of the length from one bucket to the next

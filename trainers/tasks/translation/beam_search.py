@@ -6,11 +6,11 @@ import numpy as np
 import tensorflow as tf
 
 from trainers.layers import require
-from trainers.tasks.translation.marks import BOS, EOS, PAD
+from trainers.tasks.translation.config import BOS, EOS, PAD
 from trainers.tasks.translation.models import TranslationModel
 
 
-class _State(NamedTuple):
+class _Beams(NamedTuple):
     """The state between two steps, after `count` subwords.
 
     tokens: The live hypotheses, [batch, beam, 1 + count]; the first is `BOS`.
@@ -69,7 +69,7 @@ class BeamSearch:
         longest = tf.reduce_sum(tf.cast(source != PAD, tf.int32), axis=1) + self.extra_length
         memory, past = self._start(source)
         state = self._first_state(tf.shape(source)[0], past)
-        last: _State = tf.while_loop(
+        last: _Beams = tf.while_loop(
             lambda state: self._may_improve(state, longest),
             lambda state: (self._step(state, memory, longest),),
             (state,),
@@ -91,8 +91,8 @@ class BeamSearch:
         """The past of new hypotheses, each of which continues an old one."""
         return past.follow(parents)
 
-    def _first_state(self, batch: Any, past: Any) -> _State:
-        return _State(
+    def _first_state(self, batch: Any, past: Any) -> _Beams:
+        return _Beams(
             tokens=tf.fill([batch, self.beam, 1], BOS),
             # All hypotheses are the same at first, so only one is extended.
             log_p=tf.repeat([[0.0] + [-np.inf] * (self.beam - 1)], batch, axis=0),
@@ -101,14 +101,14 @@ class BeamSearch:
             past=past,
         )
 
-    def _may_improve(self, state: _State, longest: Any) -> Any:
+    def _may_improve(self, state: _Beams, longest: Any) -> Any:
         # A log probability only falls, and the penalty favours the longest hypothesis.
         return tf.reduce_any(self._score(state.log_p[:, 0], longest) > state.best_score)
 
     def _score(self, log_p: Any, length: Any) -> Any:
         return log_p / tf.cast(length, tf.float32) ** self.length_penalty
 
-    def _step(self, state: _State, memory: Any, longest: Any) -> _State:
+    def _step(self, state: _Beams, memory: Any, longest: Any) -> _Beams:
         count = tf.shape(state.tokens)[2]
         logits, past = self._logits(state.tokens, state.past, memory)
         log_p, parents, words = self._candidates(state.log_p, logits, count >= longest)
@@ -116,7 +116,7 @@ class BeamSearch:
         log_p, order = tf.math.top_k(tf.where(words == EOS, -np.inf, log_p), self.beam)
         parents, words = (tf.gather(x, order, batch_dims=1) for x in (parents, words))
         tokens = tf.concat([tf.gather(state.tokens, parents, batch_dims=1), words[:, :, None]], axis=2)
-        return _State(tokens, log_p, best_tokens, best_score, self._follow(past, parents))
+        return _Beams(tokens, log_p, best_tokens, best_score, self._follow(past, parents))
 
     def _candidates(self, log_p: Any, logits: Any, must_end: Any) -> tuple[Any, Any, Any]:
         """The likeliest continuations, at least `beam` of which do not end: log probabilities, parents and words."""
@@ -127,7 +127,7 @@ class BeamSearch:
         log_p, chosen = tf.math.top_k(tf.reshape(all_log_p, [-1, self.beam * vocabulary]), 2 * self.beam)
         return log_p, chosen // vocabulary, chosen % vocabulary
 
-    def _best(self, state: _State, log_p: Any, parents: Any, words: Any) -> tuple[Any, Any]:
+    def _best(self, state: _Beams, log_p: Any, parents: Any, words: Any) -> tuple[Any, Any]:
         """The better of the best hypothesis so far and the best of those that end here."""
         ending = tf.where(words == EOS, log_p, -np.inf)[:, : self.beam]
         which = tf.argmax(ending, axis=1)[:, None]

@@ -8,7 +8,7 @@ import numpy as np
 from sacrebleu.metrics.bleu import BLEU
 from sacrebleu.tokenizers.tokenizer_13a import Tokenizer13a
 
-from trainers.tasks.translation.marks import EOS, PAD
+from trainers.tasks.translation.config import EOS, PAD
 from trainers.tasks.translation.subwords import Subwords
 
 COMPOUND = re.compile(r"(?<=\S)-(?=\S)")

@@ -5,7 +5,8 @@ import math
 from typing import ClassVar
 
 from trainers.engine.config import Config, at_least_one
-from trainers.engine.flags import BY_CONTENT, Flags, option, require
+from trainers.engine.flags import BY_CONTENT, Flags, option
+from trainers.system.errors import require
 from trainers.tasks.sizes import TransformerSizes
 
 BEAM_AT_MOST, PAIRS_AT_MOST = 1024, 10_000_000  # no search needs more, and more pairs exceed memory
@@ -86,3 +87,6 @@ class TranslationConfig(ParallelTextFlags, TranslatorSizes, SearchFlags, Config)
             require(getattr(self, name) <= most, f"--{name} must be at most {most:,}", getattr(self, name))
         require(0 <= self.length_penalty < math.inf, "--length_penalty must be a number >= 0", self.length_penalty)
         require(self.max_ratio >= 1, "--max_ratio must be >= 1", self.max_ratio)
+
+
+PAD, UNK, BOS, EOS = range(4)

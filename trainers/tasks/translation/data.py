@@ -7,14 +7,13 @@ from pathlib import Path
 
 import numpy as np
 
-from trainers.engine.errors import DataError
+from trainers.system.errors import DataError
 from trainers.tasks.cache import DataCache, files_key, options_key
 from trainers.tasks.translation.batches import Sequences, TranslationBatches
-from trainers.tasks.translation.config import ParallelTextFlags
+from trainers.tasks.translation.config import EOS, ParallelTextFlags
 from trainers.tasks.translation.kept import TranslationData, find_corpus, kept_or_learned
-from trainers.tasks.translation.marks import EOS
 from trainers.tasks.translation.number_words import number_pairs
-from trainers.tasks.translation.parallel_text import TEST, Pair, Splits, folder_splits, read_pairs, tfds_splits
+from trainers.tasks.translation.parallel_text import TEST, Pair, TextSplits, folder_splits, read_pairs, tfds_splits
 from trainers.tasks.translation.subwords import Subwords, kept_or_trained
 
 HELD_OUT = 10  # the last tenth is for validation if a text has no validation split
@@ -88,11 +87,11 @@ def _check_languages(options: ParallelTextFlags) -> None:
         )
 
 
-def _own_splits(options: ParallelTextFlags) -> Splits:
+def _own_splits(options: ParallelTextFlags) -> TextSplits:
     dataset, files = options.dataset, (options.source, options.target)
     languages = (options.source_language, options.target_language)
     if dataset == "text":
-        return Splits(_require_pairs("", *files), None, None)
+        return TextSplits(_require_pairs("", *files), None, None)
     if dataset == "numbers":
         return _numbers(options.pairs, languages)
     if dataset == "folder":
@@ -100,7 +99,7 @@ def _own_splits(options: ParallelTextFlags) -> Splits:
     return tfds_splits(dataset, options.data_dir, languages, options.download)
 
 
-def _numbers(pairs: int, languages: tuple[str, str]) -> Splits:
+def _numbers(pairs: int, languages: tuple[str, str]) -> TextSplits:
     """Numbers for training, and held-out numbers, half of them for validation and half for the test.
 
     They are the same for every seed of a run.
@@ -111,7 +110,7 @@ def _numbers(pairs: int, languages: tuple[str, str]) -> Splits:
     train, held_out = number_pairs(pairs, 0, held_out=False), number_pairs(count, 1, held_out=True)
     if languages == ("de", "en"):
         train, held_out = ([(german, english) for english, german in each] for each in (train, held_out))
-    return Splits(train, held_out[::2], held_out[1::2])
+    return TextSplits(train, held_out[::2], held_out[1::2])
 
 
 def _require_pairs(kind: str, source: str | None, target: str | None, keep_blank: bool = False) -> list[Pair]:

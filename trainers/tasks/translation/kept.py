@@ -9,9 +9,8 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from trainers.engine.data import Data
+from trainers.engine.data import Data, aligned
 from trainers.tasks import cache
-from trainers.tasks.tensors import aligned
 from trainers.tasks.translation.batches import Sequences, TranslationBatches
 from trainers.tasks.translation.config import ParallelTextFlags
 from trainers.tasks.translation.parallel_text import Pair, prepared_builder

@@ -8,8 +8,7 @@ import tensorflow as tf
 from trainers.layers import require
 from trainers.layers.transformer import DecoderBlock, KeysAndValues, SinusoidalPositions, TransformerBlock
 from trainers.tasks.sizes import with_sizes
-from trainers.tasks.translation.config import TranslatorSizes
-from trainers.tasks.translation.marks import EOS, PAD
+from trainers.tasks.translation.config import EOS, PAD, TranslatorSizes
 
 
 class Memory(NamedTuple):

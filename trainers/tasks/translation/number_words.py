@@ -12,7 +12,7 @@ from typing import Any
 from num2words.lang_DE import Num2Word_DE
 from num2words.lang_EN import Num2Word_EN
 
-from trainers.engine.errors import DataError
+from trainers.system.errors import DataError
 
 DIGITS = 10  # of the longest number
 YEARS = (1000, 2100)  # before, num2words says "einshundert"; after, hundreds that nobody says

@@ -9,7 +9,7 @@ import tensorflow as tf
 import tensorflow_datasets as tfds
 
 from trainers.engine.data import serving
-from trainers.engine.errors import DataError
+from trainers.system.errors import DataError
 from trainers.tasks.language.files import TEXT_SUFFIXES, existing_path, read_lines
 from trainers.tasks.tfds_sets import check_files, make_builder, require_prepared
 
@@ -22,7 +22,7 @@ Languages = tuple[str, str]
 
 
 @dataclasses.dataclass(frozen=True)
-class Splits:
+class TextSplits:
     """The pairs of a corpus, in order; a split that it does not have is None.
 
     A test split may have pairs with a blank side, so that its translations have the line numbers of its sentences.
@@ -46,7 +46,7 @@ def read_pairs(source: Path, target: Path, keep_blank: bool = False) -> list[Pai
     return pairs if keep_blank else full
 
 
-def folder_splits(data_dir: str | None, languages: Languages) -> Splits:
+def folder_splits(data_dir: str | None, languages: Languages) -> TextSplits:
     """The pairs of a folder with the files of `tfds.TranslateFolder`, `en.train.txt` and such, compressed or not."""
     folder = existing_path(data_dir, "folder")
     train = _split_pairs(folder, ("train",), languages)
@@ -55,7 +55,9 @@ def folder_splits(data_dir: str | None, languages: Languages) -> Splits:
             f"`data_dir` must hold {' and '.join(f'{language}.train.txt' for language in languages)}, or such files "
             f"named .txt.gz. Received: {folder} with {sorted(path.name for path in folder.glob('*'))[:10]}"
         )
-    return Splits(train, _split_pairs(folder, VALIDATION_NAMES, languages), _split_pairs(folder, (TEST,), languages))
+    return TextSplits(
+        train, _split_pairs(folder, VALIDATION_NAMES, languages), _split_pairs(folder, (TEST,), languages)
+    )
 
 
 def _split_pairs(folder: Path, names: Sequence[str], languages: Languages) -> list[Pair] | None:
@@ -73,7 +75,7 @@ def _split_pairs(folder: Path, names: Sequence[str], languages: Languages) -> li
     return None
 
 
-def tfds_splits(name: str, data_dir: str | None, languages: Languages, download: bool) -> Splits:
+def tfds_splits(name: str, data_dir: str | None, languages: Languages, download: bool) -> TextSplits:
     """The pairs of a TFDS set, which must be on disk unless `download` is true."""
     builder = prepared_builder(name, data_dir, languages, download)
     names = (("train",), VALIDATION_NAMES, (TEST,))
@@ -81,7 +83,7 @@ def tfds_splits(name: str, data_dir: str | None, languages: Languages, download:
     train, validation, test = (None if split is None else _read_split(builder, split, languages) for split in found)
     if train is None:
         raise DataError(f"A TFDS set must have a split train. Received: {name} with {sorted(builder.info.splits)}")
-    return Splits(train, validation, test)
+    return TextSplits(train, validation, test)
 
 
 def prepared_builder(name: str, data_dir: str | None, languages: Languages, download: bool) -> Any:

@@ -12,9 +12,9 @@ from typing import Any
 
 import sentencepiece
 
-from trainers.engine.errors import DataError
-from trainers.engine.files import atomic_file
-from trainers.tasks.translation.marks import BOS, EOS, PAD, UNK
+from trainers.system.errors import DataError
+from trainers.system.files import atomic_file
+from trainers.tasks.translation.config import BOS, EOS, PAD, UNK
 from trainers.tasks.translation.parallel_text import Pair
 
 LEAST = 4 + 256  # the special tokens and every byte

@@ -10,18 +10,17 @@ import keras
 import tensorflow as tf
 
 from trainers.engine.data import fingerprint
-from trainers.engine.flags import ConfigError
-from trainers.engine.records import RunFolder
+from trainers.engine.folder import RunFolder
 from trainers.engine.task import Task
 from trainers.layers import LayerError
-from trainers.tasks.frequencies import UNIGRAM_LOSS, unigram_loss
+from trainers.system.errors import ConfigError
+from trainers.tasks.language.ngrams import UNIGRAM_LOSS, unigram_loss
 from trainers.tasks.sizes import sizes_of
 from trainers.tasks.translation.beam_search import BeamSearch
 from trainers.tasks.translation.bleu import bleu, compound_split_bleu, translate_full_lines, translate_lines
-from trainers.tasks.translation.config import TranslationConfig, TranslatorSizes
+from trainers.tasks.translation.config import PAD, TranslationConfig, TranslatorSizes
 from trainers.tasks.translation.data import load_translation
 from trainers.tasks.translation.kept import TranslationData
-from trainers.tasks.translation.marks import PAD
 from trainers.tasks.translation.models import (
     TranslationModel,
     build_translation_model,

@@ -1,4 +1,4 @@
-"""Translates a text with a trained model."""
+"""The program of the translator: trains, or translates a text with a trained model."""
 
 import pathlib
 import sys
@@ -6,11 +6,12 @@ import sys
 import keras
 
 from trainers.engine.devices import find_gpus
-from trainers.engine.flags import ConfigError
+from trainers.engine.program import train_task
+from trainers.system.errors import ConfigError
 from trainers.tasks.translation.bleu import translate_full_lines
 from trainers.tasks.translation.config import TranslationConfig
 from trainers.tasks.translation.subwords import Subwords
-from trainers.tasks.translation.task import make_search
+from trainers.tasks.translation.task import MachineTranslation, make_search
 
 STANDARD_INPUT = "-"
 
@@ -26,3 +27,10 @@ def translate_text(config: TranslationConfig) -> str:
     model = keras.models.load_model(models[0], compile=False)
     text = sys.stdin.read() if config.translate == STANDARD_INPUT else config.translate or ""
     return "\n".join(translate_full_lines(text.splitlines(), subwords, make_search(config, model)))
+
+
+def train_or_translate(config: TranslationConfig) -> str:
+    """Trains a model, or translates a text. Returns what to print: the results, or the translations."""
+    if config.translate is not None:
+        return translate_text(config)
+    return train_task(MachineTranslation(), config)

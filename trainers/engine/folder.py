@@ -1,0 +1,283 @@
+"""The folder of a run: configuration, metrics, models, TensorBoard logs and status."""
+
+import contextlib
+import datetime
+import pathlib
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+from trainers.engine.callbacks import RunCallback
+from trainers.engine.flags import Settings, stored_config
+from trainers.results.records import read_records
+from trainers.system.access import check_unlocked, check_writable, locked
+from trainers.system.environment import git_revision, this_machine, versions
+from trainers.system.errors import ConfigError
+from trainers.system.files import UnreadableError, atomic_file, json_text, read_object, remove_leftovers
+
+OPTIMIZER = ("learning_rate", "warmup_factor", "gradient_norm", "loss_scale", "skipped_updates")
+# What the probes of a gradient analysis measure.
+PROBED = ("update_", "moment_", "gradient_cv_")
+# Names in records of older versions, so that a resumed run shows one curve, not two.
+FORMER_NAMES = {"omega": "warmup_factor"}
+
+
+def board_tag(name: str) -> str:
+    """The tag of a value of the records.
+
+    >>> [board_tag(name) for name in ("loss", "val_error", "learning_rate", "update_median")]
+    ['train/loss', 'val/error', 'optimizer/learning_rate', 'optimizer/update_median']
+    """
+    name = FORMER_NAMES.get(name, name)
+    if name.startswith("val_"):
+        return f"val/{name.removeprefix('val_')}"
+    group = "optimizer" if name in OPTIMIZER or name.startswith(PROBED) else "train"
+    return f"{group}/{name}"
+
+
+CONFIG, STATUS, CHECKPOINTS = "config.json", "status", "checkpoints"
+# The folders and files that the programs write into their folders. Without a config.json, it is unknown whose they are.
+FOLDERS = (CHECKPOINTS, "tensorboard", "trials", "tuner")
+FILES = (
+    *(STATUS, "metrics.jsonl", "results.json", "*.keras", "baselines.json", "test.translations.txt"),
+    *("vocabulary.txt", "subwords.*", "results.csv", "summary.csv", "summary.md", "tuned.csv"),
+    *("update_magnitudes.*", "factors.*", "effective_warmup.*", "gradient_analysis.*"),
+)
+SHORT = 1000  # characters that fit into the existing status file without new disk space
+
+
+class RunFolder:
+    """The folder of one run. Only the chief writes."""
+
+    def __init__(self, config: Settings, task: str, chief: bool = True) -> None:
+        self.path = pathlib.Path(config.output_dir)
+        self.config, self.task, self.chief = config, task, chief
+        self._board: Any = None
+        if chief:
+            check_writable(config.output_dir)
+        self._check_owner()
+        if chief:
+            self._check_kinds()
+            check_unlocked(self.path)
+
+    @contextlib.contextmanager
+    def working(self) -> Iterator[None]:
+        """All that a program needs to write into its folder: `locked`, `open` and `recording_status`."""
+        with self.locked():
+            self.open()
+            with self.recording_status():
+                yield
+
+    @contextlib.contextmanager
+    def locked(self) -> Iterator[None]:
+        """Holds the lock of the folder; a `ConfigError` if another process does. Changes no file of a run."""
+        if not self.chief:
+            yield
+            return
+        with locked(self.path):
+            self._check_owner()  # again: the folder may have become that of another run
+            yield
+
+    def open(self, data: str | None = None, facts: Mapping[str, Any] | None = None) -> None:
+        """Writes the configuration; from here on the run exists.
+
+        Args:
+            data: The fingerprint of the run's data.
+            facts: Facts that follow from the configuration, `resolved` in config.json.
+        """
+        if not self.chief:
+            return
+        self._remove_leftovers()
+        began = {
+            "task": self.task,
+            "versions": versions(),
+            "git_revision": git_revision(),
+            "machine": this_machine(),
+            "started": datetime.datetime.now(datetime.UTC).isoformat(timespec="seconds"),
+        }
+        # Flags that may change from one start to the next have the values of the last start.
+        document = {**began, **self._document(), "config": self.config.plain()}
+        document |= {name: value for name, value in (("data", data), ("resolved", facts)) if value is not None}
+        text = json_text(document, indent=2) + "\n"
+        path = self.path / CONFIG
+        if not path.exists() or path.read_text() != text:
+            self.write(CONFIG, text)
+        self.status("running")
+
+    def resolved(self) -> dict[str, Any]:
+        """`resolved` in config.json; empty before the run exists."""
+        found: dict[str, Any] = self._document().get("resolved", {})
+        return found
+
+    def check_data(self, data: str) -> None:
+        """Raises a `ConfigError` if the run in this folder used other data, wherever they are stored."""
+        theirs = self._document().get("data", data)
+        if theirs != data:
+            raise ConfigError(
+                f"--output_dir must be new or hold this run. Received: {self.path}, whose run used other data"
+            )
+
+    def status(self, text: str) -> None:
+        self.write(STATUS, _one_line(text))
+        if self._board is not None:
+            self._board.flush()
+
+    @contextlib.contextmanager
+    def recording_status(self, callbacks: RunCallback | None = None) -> Iterator[None]:
+        """Writes to the status file how the code inside ended; an exception may have its own `status`."""
+        try:
+            yield
+        except BaseException as error:
+            if isinstance(error, KeyboardInterrupt):
+                status = "stopped"
+            else:
+                status = f"{getattr(error, 'status', f'failed: {type(error).__name__}')}: {error}"
+            self._status_of_failure(status)
+            if callbacks is not None:
+                callbacks.end(status, {})
+            raise
+        self.status("done")
+
+    def _status_of_failure(self, text: str) -> None:
+        """Writes a status even if the disk is full: half-written files go first, or the old status is overwritten."""
+        if not self.chief:
+            return
+        self._remove_leftovers()
+        try:
+            self.write(STATUS, _one_line(text))
+        except OSError:
+            with contextlib.suppress(OSError), (self.path / STATUS).open("r+b") as file:
+                file.write(_one_line(text)[:SHORT].encode())
+                file.truncate()
+        with contextlib.suppress(Exception):  # the numbers are in metrics.jsonl too, and must not hide the error
+            if self._board is not None:
+                self._board.flush()
+
+    def _remove_leftovers(self) -> None:
+        """Removes what killed writes have left; in a folder that is not yet a run's, only that of config.json."""
+        if not (self.path / CONFIG).exists():
+            remove_leftovers(self.path, [f".{CONFIG}.*.tmp"])
+            return
+        for folder in (self.path, self.path / CHECKPOINTS):
+            remove_leftovers(folder)
+
+    def record(self, values: Mapping[str, Any]) -> None:
+        """Appends a line to metrics.jsonl, and the same numbers to TensorBoard."""
+        if not self.chief:
+            return
+        with (self.path / "metrics.jsonl").open("a") as file:
+            file.write(json_text(dict(values)) + "\n")
+        self._show(values)
+
+    def forget_after(self, step: int) -> None:
+        """Drops the records of steps that a resumed run repeats, and a line that a kill cut short.
+
+        TensorBoard's files are rewritten from the remaining records: they can only grow, and would show such steps
+        twice. All steps then have the tags of this version, also those of an older version.
+        """
+        path = self.path / "metrics.jsonl"
+        if not (self.chief and path.exists()):
+            return
+        kept = [values for values in read_records(self.path) if values["step"] <= step]
+        self.write("metrics.jsonl", "".join(json_text(values) + "\n" for values in kept))
+        for events in (self.path / "tensorboard").glob("events.out.tfevents.*"):
+            events.unlink()
+        for values in kept:
+            self._show(values)
+
+    def save_model(self, model: Any, name: str) -> None:
+        """Saves `name`.keras, whole or not at all: Keras' own save can be interrupted."""
+        if not self.chief:
+            return
+        temporary = self.path / f".{name}.tmp.keras"
+        try:
+            model.save(temporary)
+            temporary.replace(self.path / f"{name}.keras")
+        finally:
+            temporary.unlink(missing_ok=True)
+
+    def write_results(self, results: Mapping[str, Any]) -> None:
+        """Writes results.json, the results of the whole run."""
+        self.write("results.json", json_text(dict(results), indent=2) + "\n")
+
+    def write(self, name: str, text: str) -> None:
+        """Writes a file of the folder, whole or not at all."""
+        if self.chief:
+            with atomic_file(self.path / name) as file:
+                file.write(text.encode())
+
+    def _show(self, values: Mapping[str, Any]) -> None:
+        import tensorflow as tf  # takes seconds, and is not needed to read a folder
+
+        if self._board is None:
+            self._board = tf.summary.create_file_writer(str(self.path / "tensorboard"))
+        with self._board.as_default(step=values["step"]):
+            for name, value in values.items():
+                if name not in ("step", "epoch") and value is not None:
+                    tf.summary.scalar(board_tag(name), value)
+
+    def _document(self) -> dict[str, Any]:
+        """The content of config.json; empty before the run exists."""
+        path = self.path / CONFIG
+        if not path.exists():
+            return {}
+        try:
+            found = read_object(path)
+            if not (isinstance(found.get("config"), dict) and isinstance(found.get("task"), str)):
+                raise UnreadableError("not the config.json of a run")
+            return found
+        except UnreadableError as error:
+            raise _damaged(path, error) from error
+
+    def _check_owner(self) -> None:
+        document = self._document()
+        if not document:
+            if self.chief:
+                self._check_no_orphaned_files()
+            return
+        try:
+            stored = stored_config(type(self.config), document["config"])
+        except ConfigError as error:
+            raise _damaged(self.path / CONFIG, error) from error
+        # A flag may belong to the identity of only one of them: the length of a run, with another decay.
+        names = {"task", *self.config.identity(), *stored.identity()}
+        if "data" not in document:  # only the location of the data is known
+            names |= set(self.config.data_places())
+        before = {**stored.plain(), "task": document["task"]}
+        now = {**self.config.plain(), "task": self.task}
+        differing = sorted(name for name in names if before.get(name) != now.get(name))
+        if differing:
+            name = differing[0]
+            reason = self.config.reason(name) or stored.reason(name)
+            raise ConfigError(
+                "--output_dir must be new or hold this run. Received: "
+                f"{self.path}, whose run has {name}={before.get(name)!r}, not {now.get(name)!r}"
+                + (f": {reason}" if reason else "")
+            )
+
+    def _check_no_orphaned_files(self) -> None:
+        """Refuses files without a config.json: a run must not continue or overwrite those of an unknown run."""
+        found = sorted(path.name for pattern in (*FOLDERS, *FILES) for path in self.path.glob(pattern))
+        if found:
+            raise ConfigError(
+                f"--output_dir must be new or hold a run with its {CONFIG}: restore {self.path / CONFIG}, or name "
+                f"another folder. Received: {self.path} without it, but with {', '.join(found[:3])}"
+            )
+
+    def _check_kinds(self) -> None:
+        """Finds out before a run, not when it wants to write its results, that a folder has the name of a file."""
+        wrong = [(path, "folder") for pattern in FILES for path in self.path.glob(pattern) if path.is_dir()]
+        wrong += [(path, "file") for name in FOLDERS for path in self.path.glob(name) if not path.is_dir()]
+        for path, kind in wrong:
+            rule = "--output_dir must be new or hold a run as it was written"
+            raise ConfigError(f"{rule}. Received: {path}, now a {kind}")
+
+
+def _damaged(path: pathlib.Path, error: Exception) -> ConfigError:
+    return ConfigError(
+        f"The {CONFIG} of --output_dir must be that of a run: restore it, or name another folder. "
+        f"Received: {path} ({error})"
+    )
+
+
+def _one_line(text: str) -> str:
+    return text.replace("\n", " ") + "\n"

@@ -1,0 +1,251 @@
+"""The table of a sweep and its findings: as CSV, as Markdown, and for the terminal."""
+
+import dataclasses
+import logging
+import statistics
+import time
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any
+
+from trainers.engine.folder import RunFolder
+from trainers.evidence.findings import NOTE, cell_table, grouped_findings
+from trainers.evidence.questions import method_groups
+from trainers.evidence.tuned import TUNED_NOTE, TUNED_TITLE, duels, duels_csv, tuned_findings, tuned_table
+from trainers.results.formats import NOTHING, aligned, decimals, fixed, markdown_table, significant, value_text
+from trainers.results.table import METHOD, Cell, Table, tabulate
+from trainers.results.tasks import Objective, Terms, data_name, margin_of, sweep_command
+from trainers.results.trials import Result, csv_text, in_unit, results_csv
+from trainers.sweeps.space import base_values, table_grid
+
+UNKNOWN = "not recorded"
+
+
+def mixtures(results: Iterable[Result]) -> list[str]:
+    """A sentence for everything that differs between the runs that are done.
+
+    >>> runs = [Result("a", {}, "done", 1.0, {}, 1.0, "", {"threads": threads}) for threads in (1, 2, 2)]
+    >>> mixtures(runs)
+    ['Runs differ in threads: 1 (1 run), 2 (2 runs).']
+    """
+    flat = [_flat(result.environment) for result in results if result.status == "done"]
+    sentences = []
+    for name in dict.fromkeys(name for each in flat for name in each):
+        counts: dict[str, int] = {}
+        for each in flat:
+            value = str(each.get(name, UNKNOWN))
+            counts[value] = counts.get(value, 0) + 1
+        if len(counts) > 1:
+            kinds = ", ".join(f"{value} ({n} run{'s' if n > 1 else ''})" for value, n in sorted(counts.items()))
+            sentences.append(f"Runs differ in {name}: {kinds}.")
+    return sentences
+
+
+def _flat(environment: Mapping[str, Any]) -> dict[str, Any]:
+    nested = {name: value for name, value in environment.items() if isinstance(value, Mapping)}
+    plain = {name: value for name, value in environment.items() if name not in nested}
+    return {**{name: value for group in nested.values() for name, value in group.items()}, **plain}
+
+
+# The axes of the rows of the paper's tables, by their names in a sweep and on a page.
+PAPERS = ("learning_rate", "beta_2", "learning rate", "β₂")
+DEFAULT_TERMS = Terms()
+COLUMNS = ("mean", "std", "n", "diverged", "failed", "missing", "objective")
+
+
+def summary_csv(table: Table) -> str:
+    """A row for each cell: mean and standard deviation over seeds, and the number of runs of each kind.
+
+    The numbers are those of the other tables, in the unit of the objective, with all digits.
+    """
+    rows: list[list[object]] = [[*table.row_names, METHOD, *COLUMNS]]
+    for row in table.rows:
+        for method in table.methods:
+            cell = table.cell(row, method)
+            missing = table.missing(row, method)
+            counts = [cell.n, cell.diverged, cell.failed, missing]
+            rows.append([*row, method, cell.mean, cell.deviation, *counts, table.objective])
+    return csv_text(rows)
+
+
+def summary_markdown(
+    table: Table, title: str = "Sweep", results: Sequence[Result] = (), terms: Terms = DEFAULT_TERMS
+) -> str:
+    """The page of a sweep: the table, the best cell, and the methods compared, over all cells and in each.
+
+    Args:
+        table: The table of the sweep.
+        title: The title of the page.
+        results: The runs behind the table, to report how they differ in versions, machines and so on.
+        terms: What the methods are judged by.
+    """
+    parts = [f"# {title}: {_objective(table)}", markdown_table(cell_lines(table)), *notes(table), *mixtures(results)]
+    compared = grouped_findings(table, method_groups(table), terms)
+    if compared:
+        parts.append("## The methods compared")
+        for _, (verdict, *others) in compared:
+            parts += [verdict, "\n".join(f"- {sentence}" for sentence in others)]
+        cells = cell_table(table, [comparison for comparison, _ in compared])
+        parts += [NOTE, "In each cell, with 90 % intervals:", markdown_table(cells)]
+    found = duels(table, results)
+    if found:
+        said = "\n".join(f"- {sentence}" for sentence in tuned_findings(table, found, terms))
+        parts += [f"## {TUNED_TITLE}", said, TUNED_NOTE, markdown_table(tuned_table(table, found))]
+    return "\n\n".join(part for part in parts if part) + "\n"
+
+
+def summary_text(
+    table: Table, title: str = "Sweep", results: Sequence[Result] = (), terms: Terms = DEFAULT_TERMS
+) -> str:
+    """The same for a terminal, without the comparison in each cell."""
+    said = [*notes(table), *mixtures(results)]
+    parts = [f"{title}: {_objective(table)}", aligned(cell_lines(table)), "\n".join(said)]
+    parts += ["\n".join(said) for _, said in grouped_findings(table, method_groups(table), terms)]
+    found = duels(table, results)
+    if found:
+        parts.append("\n".join([f"{TUNED_TITLE}:", *tuned_findings(table, found, terms)]))
+    return "\n\n".join(parts) + "\n"
+
+
+def _objective(table: Table) -> str:
+    return f"{table.objective}, {'lower' if table.direction == 'min' else 'higher'} is better"
+
+
+def cell_lines(table: Table) -> list[list[str]]:
+    """Headings, then the rows of the paper's table."""
+    places, seeds = _places(table), len(table.seeds)
+    lines = [[*table.row_names, *table.methods]]
+    for row in table.rows:
+        cells = [cell_text(table.cell(row, method), seeds, places) for method in table.methods]
+        lines.append([*map(value_text, row), *cells])
+    return lines
+
+
+def cell_text(cell: Cell, seeds: int, places: int) -> str:
+    """Mean and standard deviation; with the number of seeds if some are missing.
+
+    >>> cell_text(Cell({1: 19.4, 2: 19.6}, {3: "diverged"}), seeds=3, places=1)
+    '19.5 ± 0.1 (2 of 3; 1 diverged)'
+    """
+    ends = {name: count for name, count in (("diverged", cell.diverged), ("failed", cell.failed)) if count}
+    if cell.mean is None:
+        if seeds == 1:
+            return next(iter(ends), NOTHING)
+        return ", ".join(f"{name} ({count} of {seeds})" for name, count in ends.items()) or NOTHING
+    text = fixed(cell.mean, places)
+    if cell.deviation is not None:
+        text = f"{text} ± {fixed(cell.deviation, places)}"
+    if cell.n == seeds:
+        return text
+    others = ", ".join(f"{count} {name}" for name, count in ends.items())
+    return f"{text} ({cell.n} of {seeds}; {others})" if others else f"{text} ({cell.n} of {seeds})"
+
+
+def _places(table: Table) -> int:
+    """The number of decimals of all cells: that of the typical spread, or four digits if there is none."""
+    deviations = [cell.deviation for cell in table.cells.values() if cell.deviation]
+    if deviations:
+        return decimals(statistics.median(deviations))
+    means = [abs(cell.mean) for cell in table.cells.values() if cell.mean]
+    return significant(statistics.median(means), 4) if means else 1
+
+
+def notes(table: Table) -> list[str]:
+    """What the numbers are and which runs are missing, then the best cell."""
+    seeds = len(table.seeds)
+    meaning = f"Mean ± standard deviation over {seeds} seeds." if seeds > 1 else "One seed."
+    return [" ".join([meaning, *_left_out(table)]), f"Best: {_best(table)}", *_best_of_axes(table)]
+
+
+def _left_out(table: Table) -> list[str]:
+    """A sentence for every method with runs that are not done."""
+    sentences = []
+    for method in table.methods:
+        cells = [table.cell(row, method) for row in table.rows]
+        counts = {
+            "diverged": sum(cell.diverged for cell in cells),
+            "failed": sum(cell.failed for cell in cells),
+            "missing": sum(table.missing(row, method) for row in table.rows),
+        }
+        planned = counts["missing"] + sum(cell.runs for cell in cells)
+        left_out = ", ".join(f"{count} {name}" for name, count in counts.items() if count)
+        if left_out:
+            sentences.append(f"{method}: {planned} runs planned, {left_out}.")
+    return sentences
+
+
+def _best_of_axes(table: Table) -> list[str]:
+    """For every axis that the paper does not have, the best cell at each of its values."""
+    lines = []
+    for index, name in enumerate(table.row_names):
+        values = dict.fromkeys(row[index] for row in table.rows)
+        if name not in PAPERS and len(values) > 1:
+            lines += [f"Best at {name} {value_text(value)}: {_best(table, **{name: value})}" for value in values]
+    return lines
+
+
+def _best(table: Table, **fixed: Any) -> str:
+    at = table.best(**fixed)
+    if at is None:
+        return "none, no run is done."
+    row, method = at
+    named = [pair for pair in zip(table.row_names, row, strict=True) if pair[0] not in fixed]
+    values = "".join(f", {name} {value_text(value)}" for name, value in named)
+    cell = table.cell(row, method)
+    fewer = table.better_with_fewer_seeds(cell, **fixed)
+    best = f"{cell_text(cell, len(table.seeds), _places(table))} with {method}{values}"
+    if not fewer:
+        return f"{best}."
+    who = "1 cell has a better mean" if fewer == 1 else f"{fewer} cells have better means"
+    return f"{best}, of the cells with the most seeds, {cell.n}; {who} over fewer seeds."
+
+
+SHARE = 20  # writing the tables takes at most about one part in this many of the time
+
+
+class Tables:
+    """results.csv, summary.csv, summary.md and, where a warmup is tuned, tuned.csv of the results so far."""
+
+    def __init__(self, folder: RunFolder, settings: Any, objective: Objective, results: dict[str, Result]) -> None:
+        self._folder, self._base, self._objective = folder, base_values(settings), objective
+        self.title = f"Sweep of {settings.task}"
+        margin = margin_of(settings.task, data_name(settings.plain()))
+        self._terms = Terms(margin, objective.unit, sweep_command(settings.task, str(folder.path / "config.json")))
+        self._grid = table_grid(settings) if settings.search == "grid" else None
+        self._results = dict(results)
+        self._next = 0.0
+
+    def add(self, result: Result) -> None:
+        self._results[result.name] = result
+
+    def write_soon(self) -> None:
+        """Writes the files unless they were written a moment ago. A disk that is full for now does not end a sweep."""
+        began = time.monotonic()
+        if began < self._next:
+            return
+        try:
+            self.write()
+        except OSError as error:
+            logging.warning("the tables cannot be written: %s", error)
+        now = time.monotonic()
+        self._next = now + SHARE * (now - began)
+
+    def write(self) -> str:
+        """Writes the files and returns the summary for the terminal."""
+        results = [self._complete(self._results[name]) for name in sorted(self._results)]
+        table = tabulate(
+            [in_unit(result, self._objective.shown) for result in results],
+            self._objective.label,
+            self._objective.direction,
+            self._grid,
+        )
+        self._folder.write("results.csv", results_csv(results, self._objective.metric, self._grid))
+        self._folder.write("summary.csv", summary_csv(table))
+        found = duels(table, results)
+        if found:
+            self._folder.write("tuned.csv", duels_csv(table, found))
+        self._folder.write("summary.md", summary_markdown(table, self.title, results, self._terms))
+        return summary_text(table, self.title, results, self._terms)
+
+    def _complete(self, result: Result) -> Result:
+        """Adds the values of axes that were added after the run."""
+        return dataclasses.replace(result, values={**self._base, **result.values}) if self._base else result

@@ -1,0 +1,1 @@
+"""What runs and sweeps leave on disk, and what is known of methods and tasks. Needs no TensorFlow."""

@@ -1,0 +1,139 @@
+"""Finds the folders of runs of every kind."""
+
+import dataclasses
+import datetime
+import itertools
+import os
+import pathlib
+from collections.abc import Collection, Iterable, Iterator, Mapping
+from typing import Any
+
+from trainers.results.trials import TRIALS
+from trainers.system.errors import ConfigError, require
+from trainers.system.files import UnreadableError, read_json, read_text
+
+CONFIG, STATUS = "config.json", "status"
+SWEEP_OF = "sweep of "
+SHORTEST = 0.1  # seconds; the files in docs/results were copied together, so that their times say nothing about a run
+# Folders inside a run that hold no further runs: a sweep's trials belong to the sweep.
+_INSIDE = (TRIALS, "tuner", "checkpoints", "tensorboard")
+
+
+@dataclasses.dataclass(frozen=True)
+class Folder:
+    """What every run records about itself. `name` is its path relative to the given root."""
+
+    path: pathlib.Path
+    name: str
+    task: str
+    config: Mapping[str, Any]
+    versions: Mapping[str, str] = dataclasses.field(default_factory=dict)
+    machine: Mapping[str, Any] = dataclasses.field(default_factory=dict)
+    git_revision: str | None = None
+    started: str | None = None
+    status: str = ""
+
+    @property
+    def state(self) -> str:
+        """How the run ended, in words; a killed run could not record its end."""
+        if not self.status:
+            return "not known"
+        return "running, or killed before its end" if self.status == "running" else self.status
+
+    @property
+    def finished(self) -> bool:
+        return self.status == "done"
+
+    @property
+    def date(self) -> str:
+        """The day on which the run began; for older configs without it, the date of the file."""
+        if self.started:
+            return self.started[:10]
+        moment = (self.path / CONFIG).stat().st_mtime
+        return datetime.datetime.fromtimestamp(moment, datetime.UTC).date().isoformat()
+
+    @property
+    def seconds(self) -> float | None:
+        """The time from the first file to the last, including pauses; None if unknown."""
+        status = self.path / STATUS
+        if not status.exists() or self.status == "running":
+            return None
+        seconds = status.stat().st_mtime - (self.path / CONFIG).stat().st_mtime
+        return seconds if seconds >= SHORTEST else None
+
+
+def find_folders(roots: Iterable[str], problems: list[str] | None = None) -> list[Folder]:
+    """Finds the folders with runs at or below each root, each once, in the order of their names.
+
+    Files that cannot be read are added to `problems`.
+    """
+    problems = [] if problems is None else problems
+    roots = list(roots)
+    require(roots, "RUNS must name at least one folder", "none")
+    found: dict[pathlib.Path, Folder] = {}
+    for root in roots:
+        path = pathlib.Path(root)
+        require(path.is_dir(), "RUNS must be folders of runs", root)
+        below = list(_below(path, problems))
+        if problems and not below:
+            raise ConfigError(f"A config.json below RUNS must be readable JSON. Received: {problems[0]}")
+        require(below, "RUNS must be folders with runs in or below them, each with its config.json", root)
+        for folder in below:
+            if folder.path.resolve() not in found:
+                names = {other.name for other in found.values()}
+                found[folder.path.resolve()] = dataclasses.replace(folder, name=_unused_name(folder.name, path, names))
+    return list(found.values())
+
+
+def _unused_name(name: str, root: pathlib.Path, taken: Collection[str]) -> str:
+    """A name that no other folder has: two roots may contain folders of the same name."""
+    longer = f"{root.resolve().name}/{name}"
+    numbered = (f"{longer} ({number})" for number in itertools.count(2))
+    return next(each for each in itertools.chain([name, longer], numbered) if each not in taken)
+
+
+def _below(root: pathlib.Path, problems: list[str]) -> Iterator[Folder]:
+    for place, names, files in os.walk(root):
+        path = pathlib.Path(place)
+        document = _document(path / CONFIG, problems) if CONFIG in files else None
+        names[:] = sorted(name for name in names if document is None or name not in _INSIDE)
+        if document is not None:
+            name = path.resolve().name if path == root else str(path.relative_to(root))
+            yield _folder(path, name, document, problems)
+
+
+def _document(path: pathlib.Path, problems: list[str]) -> dict[str, Any] | None:
+    """Reads a config.json; None if it is not from this project."""
+    try:
+        document = read_json(path)
+    except UnreadableError as error:
+        problems.append(f"{path} ({error})")
+        return None
+    ours = isinstance(document, dict) and isinstance(document.get("config"), dict) and "task" in document
+    return document if ours else None
+
+
+def _folder(path: pathlib.Path, name: str, document: Mapping[str, Any], problems: list[str]) -> Folder:
+    return Folder(
+        path,
+        name,
+        task=str(document["task"]),
+        config=document["config"],
+        versions=_of_type(document.get("versions"), dict) or {},
+        machine=_of_type(document.get("machine"), dict) or {},
+        git_revision=_of_type(document.get("git_revision"), str),
+        started=_of_type(document.get("started"), str),
+        status=_status(path / STATUS, problems),
+    )
+
+
+def _of_type(value: Any, kind: type[Any]) -> Any:
+    return value if isinstance(value, kind) else None
+
+
+def _status(path: pathlib.Path, problems: list[str]) -> str:
+    try:
+        return read_text(path).strip() if path.exists() else ""
+    except UnreadableError as error:
+        problems.append(f"{path} ({error})")
+        return ""

@@ -1,0 +1,59 @@
+"""Reads what a run has recorded, also one that is still running or was killed. Needs no TensorFlow."""
+
+import csv
+import json
+import pathlib
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from tfwarmup.analysis.simulation import QUANTILES
+from trainers.system.files import read_bytes, read_text
+
+
+def read_records(folder: pathlib.Path, problems: list[str] | None = None) -> list[dict[str, Any]]:
+    """The records in metrics.jsonl, without a last line that is cut short.
+
+    Damaged lines are left out too, and reported in `problems`.
+    """
+    path = folder / "metrics.jsonl"
+    lines = read_bytes(path).split(b"\n") if path.exists() else [b""]
+    records = [_parsed_record(line) for line in lines]
+    damaged = [number for number, record in enumerate(records[:-1], 1) if record is None]
+    if damaged and problems is not None:
+        problems.append(f"{path}: line {damaged[0]} is not a record ({len(damaged)} of {len(lines) - 1} lines)")
+    return [record for record in records if record is not None]
+
+
+def _parsed_record(line: bytes) -> dict[str, Any] | None:
+    try:
+        found = json.loads(line)
+    except (ValueError, RecursionError):
+        return None
+    return found if isinstance(found, dict) and isinstance(found.get("step"), int) else None
+
+
+# Columns of equal length: t, and the statistics at t.
+Series = Mapping[str, Sequence[float]]
+
+
+MEASURED = (*(f"{name}_{place}" for name in ("gradient_cv", "update") for place in QUANTILES), "moment_correlation")
+KEPT_SERIES = "gradient_analysis.csv"  # the same numbers to nine digits, for a run that was kept without its records
+
+
+def read_series(folder: pathlib.Path, problems: list[str] | None = None) -> Series:
+    """The measurements in the records of a gradient analysis; empty if there are none yet."""
+    measured = [record for record in read_records(folder, problems) if "moment_correlation" in record]
+    if not measured:
+        return _kept_series(folder / KEPT_SERIES)
+    names = [name for name in measured[0] if name in MEASURED]
+    return {"t": [record["updates"] for record in measured]} | {
+        name: [float("nan") if record[name] is None else record[name] for record in measured] for name in names
+    }
+
+
+def _kept_series(path: pathlib.Path) -> Series:
+    rows = list(csv.DictReader(read_text(path).splitlines())) if path.exists() else []
+    if not rows:
+        return {}
+    numbers = {name: [float(row[name] or "nan") for row in rows] for name in rows[0]}
+    return numbers | {"t": [int(t) for t in numbers["t"]]}

@@ -1,0 +1,241 @@
+"""The tasks: what each is judged by, the smallest difference that matters, and what models and data are called.
+
+The margins were fixed before the runs that they judge. Every change is recorded in CHANGELOG.md.
+"""
+
+import dataclasses
+import fnmatch
+import pathlib
+import shlex
+from collections.abc import Mapping
+from typing import Any
+
+
+@dataclasses.dataclass(frozen=True)
+class Objective:
+    """A metric and how to show it.
+
+    Args:
+        metric: Its name in the records of a run.
+        label: What to call it, with its unit.
+        direction: "min" or "max": which value is better.
+        factor: What to multiply a recorded value by to get the unit of the label.
+        unit: The unit of a difference between two values.
+    """
+
+    metric: str
+    label: str
+    direction: str
+    factor: float = 1.0
+    unit: str = ""
+
+    def shown(self, value: float) -> float:
+        """Converts a value to the unit of the label: 0.07 is 7 %, not 7.000000000000001 %."""
+        return value if self.factor == 1 else float(f"{value * self.factor:.15g}")
+
+
+# Repeated here because the tasks import TensorFlow, which takes longer than a whole report.
+OBJECTIVES = {
+    "image_classification": Objective("val_error", "validation error, %", "min", 100.0, "points"),
+    "language_modeling": Objective("val_perplexity", "validation perplexity", "min", 1.0, "perplexity"),
+    "machine_translation": Objective("val_bleu", "validation BLEU", "max", 1.0, "BLEU"),
+}
+
+
+def objective_named(task: str, metric: str, direction: str) -> Objective:
+    """The objective of a task; for a custom task, the metric as it is recorded."""
+    known = OBJECTIVES.get(task)
+    if known is not None and known.metric == metric:
+        return known
+    return Objective(metric, metric.replace("val_", "validation "), direction)
+
+
+@dataclasses.dataclass(frozen=True)
+class Margin:
+    """Two methods whose means differ by less than the margin are equally good.
+
+    Args:
+        task: The name of the task.
+        data: A pattern of names of data sets, for `fnmatch`.
+        size: The margin in the unit of the task's objective; in percent of its mean if `relative`.
+        unit: The unit of `size`.
+        reason: Why a smaller difference would not matter, and this one might.
+        relative: Whether `size` is a percentage of the mean over all cells.
+    """
+
+    task: str
+    data: str
+    size: float
+    unit: str
+    reason: str
+    relative: bool = False
+
+    def absolute(self, mean: float) -> float:
+        """The margin in the unit of the objective.
+
+        >>> Margin("language_modeling", "*", 1.0, "%", "", relative=True).absolute(60.0)
+        0.6
+        """
+        return self.size * abs(mean) / 100 if self.relative else self.size
+
+    def fits(self, task: str, data: str) -> bool:
+        return task == self.task and fnmatch.fnmatchcase(data.lower(), self.data)
+
+    @property
+    def text(self) -> str:
+        """
+        >>> Margin("machine_translation", "*", 0.5, "BLEU", "").text
+        '±0.5 BLEU'
+        """
+        return f"±{self.size:g} {self.unit}{' of the mean' if self.relative else ''}".rstrip()
+
+
+IMAGES, LANGUAGE, TRANSLATION = "image_classification", "language_modeling", "machine_translation"
+
+# The first one that fits is used.
+MARGINS = (
+    Margin(
+        IMAGES,
+        "digits",
+        0.2,
+        "points",
+        "Two of the 1,000 validation images, which show no difference below one. Of an error of 5 % it is one "
+        "mistake in 25; the sampling error of such a validation set is 0.7 points.",
+    ),
+    Margin(
+        IMAGES,
+        "*mnist*",
+        0.1,
+        "points",
+        "Ten of MNIST's 10,000 validation images: one mistake in 20 of an error of 2 %. The sampling error of the "
+        "validation set is 0.14 points.",
+    ),
+    Margin(
+        IMAGES,
+        "imagenette*",
+        1.0,
+        "points",
+        "A part of Imagenette with 200 validation images: two of them. The sampling error of that set is about 3 "
+        "points.",
+    ),
+    Margin(
+        IMAGES,
+        "imagenet2012*",
+        0.3,
+        "points",
+        "150 of the 50,000 validation images; the sampling error of the set is 0.2 points. The paper prints one "
+        "decimal and calls methods indistinguishable whose means differ by 0.2 points over its grid.",
+    ),
+    Margin(
+        IMAGES,
+        "*",
+        0.5,
+        "points",
+        "Any other set of images: one image in 200. State a smaller one for a large validation set.",
+    ),
+    Margin(
+        LANGUAGE,
+        "*",
+        1.0,
+        "%",
+        "One percent of a perplexity is 0.01 nats per token. Of the paper's best perplexity, 19.5, it is 0.2: twice "
+        "the last digit that the paper prints.",
+        relative=True,
+    ),
+    Margin(
+        TRANSLATION,
+        "numbers",
+        1.0,
+        "BLEU",
+        "Made-up sentences with a BLEU of about 85: one BLEU is one fifteenth of what is missing to 100.",
+    ),
+    Margin(
+        TRANSLATION,
+        "*",
+        0.5,
+        "BLEU",
+        "Real text: five times the last digit that the paper prints, and about what two seeds of one configuration "
+        "differ by on Multi30k (0.4 to 0.5 BLEU).",
+    ),
+)
+# Values of --dataset that name the form of the data, not the data set.
+_FORMS = ("folder", "text", "wikitext")
+
+
+def margin_of(task: str, data: str) -> Margin | None:
+    """The margin for a data set; None for a task that the table does not have.
+
+    >>> margin_of("image_classification", "digits").text, margin_of("wine_quality", "wine")
+    ('±0.2 points', None)
+    """
+    return next((each for each in MARGINS if each.fits(task, data)), None)
+
+
+def data_name(config: Mapping[str, Any]) -> str:
+    """The name of the data of a run: that of a data set, or of the folder with the files.
+
+    >>> data_name({"dataset": "wikitext", "data_dir": "/data/wikitext-2/"})
+    'wikitext-2'
+    >>> data_name({"dataset": "text", "source": "/data/multi30k/train.en.gz"})
+    'multi30k'
+    """
+    dataset = str(config.get("dataset") or "")
+    if dataset in _FORMS:
+        if config.get("data_dir"):
+            return pathlib.PurePath(str(config["data_dir"])).name or dataset
+        if config.get("source"):
+            return pathlib.PurePath(str(config["source"])).parent.name or dataset
+    return dataset
+
+
+# Data sets, tasks and models by their names in a config. Others are called by these names.
+DATA = {
+    "digits": "4,000 digits",
+    "mnist": "MNIST",
+    "emnist": "EMNIST's digits",
+    "imagenette": "800 photographs",
+    "pydoc": "Python's language reference",
+    "numbers": "numbers in words",
+    "wikitext-2": "WikiText-2",
+    "multi30k": "Multi30k",
+}
+TASKS = {
+    "image_classification": "Image classification",
+    "language_modeling": "Language modelling",
+    "machine_translation": "Machine translation",
+}
+MODELS = {"mlp": "200-100-50 network", "small_resnet": "small residual network"}
+OF_TASKS = {"language_modeling": "small Transformer", "machine_translation": "small Transformer"}
+
+
+def data_title(config: Mapping[str, Any]) -> str:
+    """
+    >>> data_title({"dataset": "wikitext", "data_dir": "/data/wikitext-2"}), data_title({"dataset": "cifar10"})
+    ('WikiText-2', 'cifar10')
+    """
+    name = data_name(config)
+    return DATA.get(name, name)
+
+
+@dataclasses.dataclass(frozen=True)
+class Terms:
+    """What a table is judged by.
+
+    Args:
+        margin: The smallest difference that matters; None if none was fixed.
+        unit: The unit of a difference.
+        command: The command that runs the same sweep again, to which --seeds is added; empty if it is not known.
+    """
+
+    margin: Margin | None = None
+    unit: str = ""
+    command: str = ""
+
+
+def sweep_command(task: str, config: str) -> str:
+    """The command that runs a sweep again with the flags in its config.json.
+
+    >>> sweep_command("language_modeling", "runs/my sweep/config.json")
+    "python -m trainers.sweep --task=language_modeling --config='runs/my sweep/config.json'"
+    """
+    return f"python -m trainers.sweep --task={task} --config={shlex.quote(config)}"

@@ -1,0 +1,1 @@
+"""The process and its surroundings: files, folders, signals, streams, versions. The lowest layer."""
