@@ -88,7 +88,7 @@ def test_pages_tell_values(name):
 @every_page
 def test_every_block_is_one_that_a_test_runs(name):
     # tests/test_package.py compares the BibTeX entries with CITATION.cff.
-    assert {language for language, _ in FENCE.findall(TEXTS[name])} <= {"python", "sh", "bibtex"}
+    assert {language for language, _ in FENCE.findall(TEXTS[name])} <= {"python", "sh", "bibtex", "text"}
     assert TEXTS[name].count("```") == 2 * len(FENCE.findall(TEXTS[name]))
 
 

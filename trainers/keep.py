@@ -4,7 +4,7 @@ python -m trainers.keep runs/reproduce --output=docs/results
 """
 
 from trainers.engine.program import imported_late, run_program
-from trainers.reproduction.keeping import KeepConfig
+from trainers.reproduction.config import KeepConfig
 
 if __name__ == "__main__":
     run_program(KeepConfig, imported_late("trainers.reproduction.keeping", "keep"))

@@ -8,8 +8,7 @@ from tests.tfwarmup.helpers import BACKEND
 from trainers import sweep
 from trainers.engine.description import opening
 from trainers.engine.flags import make_config
-from trainers.figures import look
-from trainers.results.methods import RIVALS
+from trainers.results.methods import RIVAL_STYLES, RIVALS, STYLES, style_of
 from trainers.sweeps.reuse import is_reusable
 from trainers.sweeps.space import sweep_config_class, trial_config
 from trainers.system.errors import ConfigError
@@ -36,8 +35,8 @@ def test_a_method_of_a_sweep_is_flags_of_a_run_with_a_setup_of_its_own(method):
 
 
 def test_every_rival_has_a_look():
-    assert set(look.RIVALS) == set(RIVALS)
-    styles = [look.style_of(name) for name in (*look.STYLES, *look.RIVALS)]
+    assert set(RIVAL_STYLES) == set(RIVALS)
+    styles = [style_of(name) for name in (*STYLES, *RIVAL_STYLES)]
     assert len({(style.colour, style.dash) for style in styles}) == len(styles)
 
 

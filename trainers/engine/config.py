@@ -2,13 +2,14 @@
 
 import dataclasses
 import math
-from typing import Any, ClassVar
+from typing import TYPE_CHECKING, Any, ClassVar
 
-from tfwarmup import warmups
-from tfwarmup.warmups import Warmup
 from trainers.engine.flags import Settings, option
 from trainers.results.methods import FIRST_STEPS, TUNED_WARMUPS, WARMUPS
 from trainers.system.errors import require
+
+if TYPE_CHECKING:
+    from tfwarmup.warmups import Warmup
 
 STRATEGIES = ("auto", "one", "mirrored", "multiworker")
 PRECISIONS = ("float32", "mixed_float16", "mixed_bfloat16")
@@ -274,12 +275,14 @@ def check_seed(name: str, *seeds: int) -> None:
 WARMUP_FLAGS = ("warmup", "warmup_period", "first_steps")
 
 
-def flags_warmup(warmup: str, warmup_period: float | None, first_steps: str) -> Warmup:
+def flags_warmup(warmup: str, warmup_period: float | None, first_steps: str) -> "Warmup":
     """The values of `--warmup`, `--warmup_period` and `--first_steps` as one object.
 
     >>> flags_warmup("radam", None, "nothing")
     Rectified()
     """
+    from tfwarmup import warmups  # takes seconds, and is not needed to read flags
+
     if warmup == "radam":
         return warmups.get("radam", first_steps=first_steps, period=warmup_period)
     return warmups.get(warmup, period=warmup_period)

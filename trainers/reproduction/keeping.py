@@ -1,4 +1,4 @@
-"""The flags of the program that keeps results. Needs no TensorFlow."""
+"""Keeps the small files behind every verdict: only the numbers of all runs and their configuration."""
 
 import dataclasses
 import json
@@ -9,8 +9,9 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from trainers.analysis.config import AnalysisConfig
-from trainers.engine.flags import Flags, option, stored_config
+from trainers.engine.flags import stored_config
 from trainers.evidence.summary import summary_markdown
+from trainers.reproduction.config import KeepConfig
 from trainers.results.folders import CONFIG, STATUS, SWEEP_OF, Folder, find_folders
 from trainers.results.runs import ANALYSIS, Sweep, read_sweep
 from trainers.results.trials import ENVIRONMENTS, RESULTS, Result, environments_json, read_kept, results_csv
@@ -20,17 +21,6 @@ from trainers.sweeps.sweep import check_same, sweep_identity
 from trainers.system.errors import require
 from trainers.system.files import atomic_file, read_object, read_text
 from trainers.tasks import CONFIGS
-
-
-@dataclasses.dataclass(frozen=True)
-class KeepConfig(Flags):
-    """Which results to keep, and where."""
-
-    subject = "Results"
-
-    runs: tuple[str, ...] = option((), "Folders that contain sweeps or gradient analyses.", positional=True)
-    output: str = option("docs/results", "Folder that gets one subfolder per run or sweep.")
-
 
 MEASUREMENTS, SUMMARY = "gradient_analysis.csv", "summary.md"
 LARGEST = 1_500_000  # bytes per file, enough for 10,000 measured iterations: they go into a repository

@@ -41,9 +41,9 @@ class Point:
     def name(self) -> str:
         """The name of its folder, which is unique and stays the same when an axis is added.
 
-        >>> Cell(1e-3, 0.99, "radam", 2).name
+        >>> Point(1e-3, 0.99, "radam", 2).name
         'rate-0.001_beta-0.99_radam_seed-2'
-        >>> Cell(1e-3, 0.99, "linear", 2, (("warmup_period", 30.0), ("model", "a/b"))).name
+        >>> Point(1e-3, 0.99, "linear", 2, (("warmup_period", 30.0), ("model", "a/b"))).name
         'rate-0.001_beta-0.99_linear_seed-2_warmup_period-30.0_model-a%2Fb'
         """
         parts = [f"rate-{self.learning_rate!r}", f"beta-{self.beta_2!r}", self.warmup, f"seed-{self.seed}"]
@@ -111,7 +111,7 @@ RIVAL_STYLES = {
     "gi_adam": Style("GI-Adam", "#009E73", ":"),
     "stable_adam": Style("StableAdamW", "#E69F00", ":"),
 }
-# The methods that the paper compares.
+# The methods that the paper compares, in the order of legends.
 DRAWN = ("untuned_linear", "untuned_exponential", "radam")
 
 # A method that is in none of these tables.

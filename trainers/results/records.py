@@ -6,7 +6,6 @@ import pathlib
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from tfwarmup.analysis.simulation import QUANTILES
 from trainers.system.files import read_bytes, read_text
 
 
@@ -34,9 +33,6 @@ def _parsed_record(line: bytes) -> dict[str, Any] | None:
 
 # Columns of equal length: t, and the statistics at t.
 Series = Mapping[str, Sequence[float]]
-
-
-MEASURED = (*(f"{name}_{place}" for name in ("gradient_cv", "update") for place in QUANTILES), "moment_correlation")
 KEPT_SERIES = "gradient_analysis.csv"  # the same numbers to nine digits, for a run that was kept without its records
 
 
@@ -45,10 +41,16 @@ def read_series(folder: pathlib.Path, problems: list[str] | None = None) -> Seri
     measured = [record for record in read_records(folder, problems) if "moment_correlation" in record]
     if not measured:
         return _kept_series(folder / KEPT_SERIES)
-    names = [name for name in measured[0] if name in MEASURED]
+    names = [name for name in measured[0] if name in _measured_names()]
     return {"t": [record["updates"] for record in measured]} | {
         name: [float("nan") if record[name] is None else record[name] for record in measured] for name in names
     }
+
+
+def _measured_names() -> list[str]:
+    from tfwarmup.analysis.simulation import QUANTILES  # takes seconds, and is not needed to read other runs
+
+    return [*(f"{name}_{place}" for name in ("gradient_cv", "update") for place in QUANTILES), "moment_correlation"]
 
 
 def _kept_series(path: pathlib.Path) -> Series:

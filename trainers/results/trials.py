@@ -227,8 +227,8 @@ def _stored_result(row: Mapping[str, str], names: Sequence[str], objective: str,
 
 def _stored_value(name: str, text: str) -> Any:
     """
-    >>> _value("seed", "3"), _value("learning_rate", "0.001"), _value("weight_decay", "1e-4"), _value("model", "mlp")
-    (3, 0.001, 0.0001, 'mlp')
+    >>> _stored_value("seed", "3"), _stored_value("weight_decay", "1e-4"), _stored_value("model", "mlp")
+    (3, 0.0001, 'mlp')
     """
     if name in TYPES:
         return TYPES[name](text)
@@ -241,7 +241,7 @@ def _stored_value(name: str, text: str) -> Any:
 def _stored_number(text: str) -> float | None:
     """A metric that is not a number is None.
 
-    >>> _number("0.5"), _number(""), _number("by hand")
+    >>> _stored_number("0.5"), _stored_number(""), _stored_number("by hand")
     (0.5, None, None)
     """
     try:
