@@ -1,116 +1,144 @@
-"""A dry run writes nothing and tells what a run would take: operations and memory follow from the traced graph."""
+"""A dry run prints the plan of a run, measures a few of its updates, and writes nothing."""
 
-import numpy as np
+import re
+import types
+
 import pytest
 import tensorflow as tf
 
-from tests.trainers.helpers import BASE
+from tests.trainers.helpers import BASE, finish, program, tiny_flags
 from tests.trainers.tiny import Tiny, TinyConfig
-from trainers.engine.dry_run import describe_run, estimate
+from trainers.engine.dry_run import describe_run, measure, memory_used
 from trainers.engine.flags import make_config
-from trainers.engine.graph_cost import cost_of
 from trainers.engine.program import train_task
 from trainers.engine.setup import Setup
+from trainers.sweep import sweep
+from trainers.sweeps.space import sweep_config_class
+from trainers.system.errors import ConfigError, DataError
 from trainers.tasks import CONFIGS, load_task
+from trainers.tasks.images.config import ImageConfig
+from trainers.tasks.images.task import ImageClassification
+
+UNITS = {"s": 1, "min": 60, "h": 3600, "days": 86400}
+SMALL_TRANSLATOR = {"pairs": 200, "vocabulary_size": 330, "max_tokens": 512, "layers": 1, "width": 16, "heads": 2}
+SMALL_LANGUAGE_MODEL = {"context": 32, "layers": 1, "width": 16, "inner": 16, "heads": 2, "cutoffs": (20, 100)}
 
 
-def setup_of(task, **options):
-    return Setup(make_config(CONFIGS[task], {"output_dir": "nowhere", **options}), load_task(task))
+def tiny_config(folder, **options):
+    return make_config(TinyConfig, {**BASE, "output_dir": str(folder / "run"), "dry_run": True, **options})
 
 
-def test_the_operations_of_the_papers_small_network_are_counted_exactly():
-    found = estimate(setup_of("image_classification", batch_size=100))
-    layers = [784 * 200, 200 * 100, 100 * 50, 50 * 10]
-    # Forward, by the weights, and by the inputs of all but the first layer.
-    assert found.flops_per_update == 2 * 100 * (3 * sum(layers) - layers[0])
-    assert found.parameters == sum(layers) + 200 + 100 + 50 + 10
-    assert found.weight_bytes == 4 * found.parameters
-    assert found.optimizer_bytes == pytest.approx(8 * found.parameters, rel=1e-3)
+def seconds(text, before, after):
+    """The duration between two texts."""
+    [(number, unit)] = re.findall(rf"{before}([\d.e-]+) (s|min|h|days){after}", text)
+    return float(number) * UNITS[unit]
 
 
-def test_micro_batches_cost_the_same_operations_and_less_memory():
-    whole = estimate(setup_of("image_classification", batch_size=512, model="small_resnet"))
-    parts = estimate(setup_of("image_classification", batch_size=512, model="small_resnet", accumulate=4))
-    assert parts.flops_per_update == whole.flops_per_update
-    assert parts.activation_bytes == pytest.approx(whole.activation_bytes / 4, rel=0.1)
-    assert parts.gradient_bytes == 2 * whole.gradient_bytes
-
-
-def test_sizes_that_depend_on_the_words_of_a_batch_are_those_of_the_batch():
-    """Every band of the adaptive softmax computes as many words as the batch has there."""
-    setup = setup_of(
-        "language_modeling",
-        batch_size=4,
-        context=32,
-        layers=1,
-        width=16,
-        inner=16,
-        heads=2,
-        cutoffs=(20, 100),
-        dropout=0.0,
-    )
-    batch = next(setup.micro_batches())
-    cost = cost_of(lambda inputs, targets, weights: setup.model(inputs), batch)
-    words, targets = setup.data.vocabulary.size, batch[1].numpy().ravel()
-    inputs = batch[0]["tokens"].numpy().ravel()
-    bands = {"head": (0, 20), "first": (20, 100), "second": (100, words)}
-    widths = {"head": 16, "first": 4, "second": 1}
-    embedding = sum(2 * np.sum((inputs >= a) & (inputs < b)) * widths[name] * 16 for name, (a, b) in bands.items())
-    tokens = targets.size
-    head = 2 * tokens * 16 * (20 + 2)  # its words, and a class for each further band
-    tails = sum(
-        2 * np.sum((targets >= a) & (targets < b)) * (16 * widths[name] + widths[name] * (b - a))
-        for name, (a, b) in list(bands.items())[1:]
-    )
-    attention = 4 * 2 * tokens * 16 * 16 + 2 * 2 * tokens * 32 * 16
-    dense = 2 * 2 * tokens * 16 * 16
-    assert cost.flops == embedding + head + tails + attention + dense
-
-
-def test_memory_is_what_exists_at_one_time():
-    def chain(x):
-        for _ in range(10):
-            x = tf.linalg.matmul(x, x)  # only two of them are needed at a time
-        return x
-
-    def kept(x):
-        found = [tf.linalg.matmul(x, x) for _ in range(10)]
-        return tf.linalg.matmul(found[0], tf.concat(found, axis=1))
-
-    square = tf.zeros([100, 100])
-    assert cost_of(chain, [square]).peak_bytes == 2 * 40_000
-    assert cost_of(kept, [square]).peak_bytes == (1 + 10 + 10) * 40_000  # one of them, all side by side, the product
-    assert cost_of(chain, [square]).flops == 10 * 2 * 100**3
-
-
-@pytest.mark.slow
 @pytest.mark.parametrize(
-    ("options", "warmup"),
+    "options",
     [
-        ({}, "warmup that costs 10 full updates"),
-        (
-            {"strategy": "mirrored", "logical_devices": 2, "precision": "mixed_float16"},
-            "warmup that costs 10 full updates",
+        {},
+        pytest.param(
+            {"strategy": "mirrored", "logical_devices": 2, "precision": "mixed_float16", "accumulate": 2},
+            marks=pytest.mark.slow,
         ),
-        ({"warmup": "dynamic"}, "dynamic warmup"),
+        {"warmup": "dynamic", "evaluate_steps": 3},
     ],
 )
-def test_a_dry_run_writes_nothing_and_tells_the_plan(tmp_path, options, warmup):
-    config = make_config(TinyConfig, {**BASE, "output_dir": str(tmp_path / "run"), "dry_run": True, **options})
-    text = train_task(Tiny(), config)
-    assert not (tmp_path / "run").exists()
-    assert f"length: 20 updates of 40 (batch_size), 4 epochs; {warmup}\n" in text
-    for name in ("V100", "A100", "H100"):
-        assert f"time on 8 x {name}" in text
-    assert "memory per replica: weights 712 B, optimizer " in text
-    assert "time here: " in text
+def test_a_dry_run_prints_the_plan_of_the_run_and_writes_nothing(options, tmp_path, capsys):
+    text = train_task(Tiny(), tiny_config(tmp_path, **options))
+    assert list(tmp_path.iterdir()) == []
+    first, *plan, batches = capsys.readouterr().out.splitlines()
+    assert first == "dry run: nothing is written"
+    assert batches == "batches: 40 (batch_size) per update, 5 per epoch"
+    validations = 7 if "evaluate_steps" in options else 4
+    assert f"for 20 updates and {validations} validations; " in text
+    train_task(Tiny(), tiny_config(tmp_path, **{**options, "dry_run": False}))
+    assert capsys.readouterr().out.splitlines() == plan
+    assert len(re.findall("val_loss", (tmp_path / "run" / "metrics.jsonl").read_text())) == validations
+
+
+@pytest.mark.parametrize(
+    ("task", "options", "parameters"),
+    [
+        ("image_classification", {"batch_size": 1000}, 784 * 200 + 200 * 100 + 100 * 50 + 50 * 10 + 360),
+        ("language_modeling", {"batch_size": 4, **SMALL_LANGUAGE_MODEL}, None),
+        ("machine_translation", SMALL_TRANSLATOR, None),
+    ],
+)
+def test_every_task_has_a_dry_run(task, options, parameters, tmp_path, capsys):
+    flags = {"output_dir": str(tmp_path / "run"), "steps": 2, "dry_run": True, **options}
+    config, task = make_config(CONFIGS[task], flags), load_task(task)
+    text = train_task(task, config)
+    parameters = parameters or task.build(config, task.load(config)).count_params()
+    assert f"model: {parameters:,} parameters, " in capsys.readouterr().out
+    assert "for 2 updates and 1 validation; " in text
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_times_are_those_of_updates_with_all_their_micro_batches_and_of_whole_validations(tmp_path):
+    """Validation has batches of the size of a micro-batch: 2 of 40 for its 50 examples, or 5 of 10."""
+    for micro_batches, batches in ((1, 2), (4, 5)):
+        config = tiny_config(tmp_path, step_seconds=0.02, accumulate=micro_batches)
+        times = measure(Setup(config, Tiny()))
+        assert micro_batches * 0.02 <= times.update < 10 * micro_batches * 0.02
+        assert batches * 0.02 <= times.validation < 10 * batches * 0.02
+
+
+def test_the_time_of_the_run_is_extrapolated_and_multiplied_by_the_runs_of_a_sweep(tmp_path):
+    text = describe_run(Tiny(), tiny_config(tmp_path, step_seconds=0.02), lambda _: None, runs=1000)
+    update, validation = seconds(text, "machine: ", " per update"), seconds(text, "update, ", " per validation")
+    run = seconds(text, "extrapolated: ", " for 20 updates and 4 validations")
+    assert run == pytest.approx(20 * update + 4 * validation, rel=0.02)
+    assert seconds(text, "validations; ", " for 1000 runs like it") == pytest.approx(1000 * run, rel=0.02)
 
 
 @pytest.mark.slow
-def test_the_hardware_can_be_named_by_its_peak_and_a_sweep_multiplies():
-    options = {"dry_run": True, "tflops": 1e-9, "utilisation": 0.5, "accelerators": 2, "price": 3.0}
-    config = make_config(TinyConfig, {**BASE, "output_dir": "x", **options})
-    flops = estimate(Setup(config, Tiny())).flops
-    hours = flops / (1e3 * 0.5) / 3600 * 10
-    text = describe_run(Tiny(), config, runs=10)
-    assert f"for 10 runs, {hours:,.1f} accelerator hours, {3 * hours:,.0f} at 3 per hour" in text
+def test_peak_memory_includes_the_weights_and_the_state_of_the_optimizer(tmp_path):
+    # A process of its own: the peak of this one may be above what the run needs.
+    flags = tiny_flags(tmp_path / "run", dry_run=True, width=2_000_000, batch_size=1)
+    output, _ = finish(program("tests.trainers.tiny", *flags))
+    [(peak, of_run)] = re.findall(r"peak memory ([\d.]+) GB, ([\d.]+) GB of it for data, model and updates", output)
+    weights = (8 + 1 + 2) * 2_000_000 * 4 / 1e9
+    assert 3 * weights <= float(of_run) < 10 * weights
+    assert float(peak) > float(of_run) + 0.1  # Python and TensorFlow
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_on_gpus_the_peak_memory_is_that_of_the_fullest(monkeypatch):
+    peaks = {"/device:GPU:0": 2e9, "/device:GPU:1": 3e9}
+    monkeypatch.setattr(
+        tf.config, "list_logical_devices", lambda _: [types.SimpleNamespace(name=name) for name in peaks]
+    )
+    monkeypatch.setattr(tf.config.experimental, "get_memory_info", lambda name: {"current": 0, "peak": peaks[name]})
+    assert memory_used(0) == "peak memory 3 GB per GPU"
+
+
+def sweep_text(folder, capsys, **options):
+    flags = {"learning_rates": (1e-3, 1e-2), "beta_2s": (0.9,), "seeds": (1, 2, 3), "output_dir": str(folder / "x")}
+    flags |= {"batch_size": 1000, "epochs": 1, "threads": 0, "dry_run": True, **options}
+    text = sweep(make_config(sweep_config_class("image_classification"), flags))
+    assert list(folder.iterdir()) == []
+    return capsys.readouterr().out + text
+
+
+@pytest.mark.parametrize(("options", "runs"), [({}, 18), ({"search": "random", "trials": 4}, 12)])
+def test_a_dry_run_of_a_sweep_reckons_with_all_its_runs(options, runs, tmp_path, capsys):
+    text = sweep_text(tmp_path, capsys, **options)
+    assert f"dry run of the first of {runs} runs: nothing is written\n" in text
+    assert f" for {runs} runs like it, one after the other; " in text
+
+
+def test_the_length_of_a_hyperband_search_is_not_known(tmp_path, capsys):
+    assert "dry run: nothing is written" in sweep_text(tmp_path, capsys, search="hyperband", epochs=10, steps=27)
+
+
+def test_bad_flags_and_missing_data_are_found_before_the_plan_is_printed(tmp_path, capsys):
+    with pytest.raises(ConfigError, match="--weight_decay must be a number >= 0"):
+        sweep_text(tmp_path, capsys, sweep=("weight_decay=0,-1",))  # not in the first run
+    with pytest.raises(ConfigError, match="--batch_size must not exceed"):
+        train_task(Tiny(), tiny_config(tmp_path, batch_size=1000))
+    flags = {"dataset": "imagenet2012", "data_dir": str(tmp_path), "output_dir": "x", "dry_run": True}
+    with pytest.raises(DataError, match="imagenet2012 must be on disk"):
+        train_task(ImageClassification(), make_config(ImageConfig, flags))
+    assert capsys.readouterr().out == ""

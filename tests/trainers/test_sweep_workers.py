@@ -14,10 +14,8 @@ from tests.trainers.helpers import finish, program, records, wait_for
 from tests.trainers.nodes import isolated
 from tests.trainers.tiny_sweep import settings, start, values_of
 from trainers.engine.checkpoint import Checkpoints
-from trainers.engine.flags import make_config
 from trainers.results.trials import read_results
 from trainers.sweep import sweep
-from trainers.sweeps.space import sweep_config_class
 from trainers.system.errors import ConfigError
 
 pytestmark = pytest.mark.xdist_group("ray")  # one at a time
@@ -261,12 +259,3 @@ def test_more_gpus_than_there_are_and_bad_data_are_refused_before_anything_is_wr
     _, errors = finish(start(tmp_path / "run", workers=2, data="/nowhere"), code=2)
     assert errors.splitlines()[-1] == "error: --data must be a folder. Received: /nowhere"
     assert not (tmp_path / "run").exists()
-
-
-def test_a_dry_run_of_a_sweep_reckons_with_all_its_runs_and_writes_nothing(tmp_path):
-    flags = {"learning_rates": (1e-3, 1e-2), "beta_2s": (0.9,), "seeds": (1, 2, 3), "output_dir": str(tmp_path / "x")}
-    text = sweep(
-        make_config(sweep_config_class("image_classification"), {**flags, "dry_run": True, "epochs": 1, "threads": 0})
-    )
-    assert "for 18 runs" in text
-    assert not (tmp_path / "x").exists()

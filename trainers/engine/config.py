@@ -180,31 +180,7 @@ class OptimizerFlags(Settings):
 
 
 @dataclasses.dataclass(frozen=True)
-class DryRunFlags(Settings):
-    """Estimates for a run that is only planned."""
-
-    subject = "Dry run"
-
-    dry_run: bool = option(
-        False, "Write nothing, and print the updates, memory, time and cost of the run.", identity=False
-    )
-    accelerators: int = option(8, "Number of accelerators to assume.", identity=False)
-    utilisation: float = option(0.3, "Share of their peak performance to assume.", identity=False)
-    tflops: float | None = option(
-        None, "Peak TFLOPS of one accelerator, instead of V100, A100 and H100.", identity=False
-    )
-    price: float | None = option(None, "Price per accelerator hour.", identity=False)
-
-    def validate(self) -> None:
-        super().validate()
-        at_least_one(self, "accelerators")
-        require(0 < self.utilisation <= 1, "--utilisation must be in (0, 1]", self.utilisation)
-        require(self.tflops is None or 0 < self.tflops < math.inf, "--tflops must be a number > 0", self.tflops)
-        require(self.price is None or 0 <= self.price < math.inf, "--price must be a number >= 0", self.price)
-
-
-@dataclasses.dataclass(frozen=True)
-class Config(OptimizerFlags, DeviceFlags, RecordFlags, DryRunFlags):
+class Config(OptimizerFlags, DeviceFlags, RecordFlags):
     """The flags of every training task; a task's own config adds its fields."""
 
     subject = "Training"
@@ -220,6 +196,11 @@ class Config(OptimizerFlags, DeviceFlags, RecordFlags, DryRunFlags):
     init_from: str | None = option(None, "Start from the weights of a .keras file, or of the run in a folder.")
     evaluate_only: bool = option(
         False, "Train nothing: evaluate the model of --init_from, or else of --output_dir.", identity=False
+    )
+    dry_run: bool = option(
+        False,
+        "Write nothing: print the updates and parameters of the run, and its time and memory from a few updates here.",
+        identity=False,
     )
 
     def validate(self) -> None:

@@ -78,7 +78,7 @@ def train_task(task: "Task", config: Config, callbacks: "Sequence[RunCallback]" 
     if config.dry_run:
         from trainers.engine.dry_run import describe_run
 
-        return describe_run(task, config)
+        return describe_run(task, config, say=functools.partial(print, flush=True))
     if config.evaluate_only:
         return listed(evaluate(task, config), task.fractions)
     results = train(task, config, say=functools.partial(print, flush=True), callbacks=callbacks)

@@ -1,4 +1,4 @@
-"""The length of a run, and where it pauses."""
+"""The length of a run, and its objects: devices, data, a model, its optimizer and the compiled steps."""
 
 import bisect
 import dataclasses
@@ -109,10 +109,6 @@ class Setup(Beginning):
     def training(self, start: int) -> Any:
         """Training batches from step `start` on."""
         return self._distributed(self.data.train.training, self._feed(start, training=True))
-
-    def micro_batches(self) -> Iterator[Any]:
-        """The micro-batches of one replica from the first step on, not distributed."""
-        return iter(self.data.train.training(self._feed(0, training=True)))
 
     @functools.cached_property
     def validation(self) -> Any:

@@ -2,6 +2,7 @@
 
 import contextlib
 import dataclasses
+import functools
 import pathlib
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import Any, Protocol
@@ -124,11 +125,12 @@ def run_sweep(settings: Any, make_tables: MakeTables) -> str:
 
 
 def _dry_run(settings: Any) -> str:
-    """What all runs would cost, estimated from the first one; with further axes, others may cost more or less."""
+    """What the runs would take, measured with the first one; with further axes, others may take more or less."""
     from trainers.engine.dry_run import describe_run  # not needed otherwise
 
-    cells = grid(settings)
-    return describe_run(load_task(settings.task), trial_config(settings, cells[0].values, "-"), len(cells))
+    configs = [trial_config(settings, cell.values, "-") for cell in grid(settings)]  # refuses invalid values
+    runs = {"grid": len(configs), "hyperband": 1}.get(settings.search, settings.trials * len(settings.seeds))
+    return describe_run(load_task(settings.task), configs[0], functools.partial(print, flush=True), runs)
 
 
 def _objective(task: str) -> Objective:
