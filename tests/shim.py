@@ -27,7 +27,6 @@ SMALLER = {  # must have a row for every program on a page
     "trainers.evidence": (),
     "trainers.gradient_analysis": (*STEPS, "--gradient_samples=2"),
     "trainers.image_classification": STEPS,
-    "trainers.keep": (),
     "trainers.language_modeling": STEPS,
     "trainers.machine_translation": (*STEPS, *TRANSLATION),
     "trainers.report": (),

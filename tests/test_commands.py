@@ -19,7 +19,7 @@ from tests.pages import PAGES, blocks
 from tests.tfwarmup.helpers import BACKEND
 
 pytestmark = pytest.mark.skipif(BACKEND != "tensorflow", reason="runs once")
-WITHOUT_STATUS = {"evidence", "keep", "report", "study"}  # programs that only read runs
+WITHOUT_STATUS = {"evidence", "report", "study"}  # programs that only read runs
 WITH_COMMANDS = [name for name, path in PAGES.items() if blocks("sh", path.read_text())]
 
 

@@ -21,6 +21,7 @@ from trainers.engine.program import run_program
 from trainers.reproduction.plan import PLANS, Plans
 from trainers.reproduction.progress import StepProgress, outlook
 from trainers.reproduction.steps import Step, default_workers
+from trainers.results.layout import CONFIG, STATUS
 from trainers.sweeps.cluster import ADDRESS, started
 from trainers.sweeps.space import GROWING, WORKERS_AT_MOST
 from trainers.system import signals
@@ -42,9 +43,6 @@ class ReproductionConfig(Settings):
     )
     data: str | None = option(
         None, "Folder with mnist, emnist, imagenette, wikitext-2 and multi30k, or some of them, for --full."
-    )
-    known: str | None = option(
-        None, "Folder with the kept files of earlier runs, such as docs/results; these runs are not repeated."
     )
     only: tuple[str, ...] = option((), "The steps to run; by default, all.", PLANS.names)
     workers: int | None = option(None, "Runs of a sweep in parallel; by default one per core, at most 4.")
@@ -72,7 +70,7 @@ def reproduce(config: ReproductionConfig, plans: Plans = PLANS) -> str:
     folder = pathlib.Path(config.output_dir)
     chosen, without_data = _chosen(config, plans.full if config.full else plans.quick)
     workers = config.workers or default_workers()
-    flags = {step.name: step.flags(folder, workers, config.data, config.known) for step in chosen}
+    flags = {step.name: step.flags(folder, workers, config.data) for step in chosen}
     configs = {step.name: parse_arguments(step.config_class, flags[step.name]) for step in chosen}
     if not config.dry_run:
         check_unlocked(folder)
@@ -107,9 +105,7 @@ def reproduce(config: ReproductionConfig, plans: Plans = PLANS) -> str:
 
 def _chosen(config: ReproductionConfig, steps: Sequence[Step]) -> tuple[list[Step], list[Step]]:
     """The steps to run, and those that cannot run for lack of data."""
-    for flag in ("data", "known"):
-        value = getattr(config, flag)
-        require(value is None or os.path.isdir(value), f"--{flag} must be a folder", value)
+    require(config.data is None or os.path.isdir(config.data), "--data must be a folder", config.data)
     names = [step.name for step in steps]
     rule = f"--only must be one of {', '.join(names)} {'with' if config.full else 'without'} --full"
     for name in config.only:
@@ -133,10 +129,10 @@ def _share_done(step: Step, run: RunFolder) -> float:
 
 def _is_done(run: RunFolder) -> bool:
     """Whether all that is asked for exists: a sweep may have been done with fewer runs, or with more."""
-    status = run.path / "status"
+    status = run.path / STATUS
     if not status.exists() or status.read_text() != "done\n":
         return False
-    asked, stored = run.config.plain(), read_config(run.path / "config.json")
+    asked, stored = run.config.plain(), read_config(run.path / CONFIG)
     return all(_covers(stored.get(name, asked[name]), asked[name]) for name in GROWING if name in asked)
 
 

@@ -5,17 +5,16 @@ python -m trainers.sweep --flagfile=configs/embedded/sweep_digits.flags --output
 In Python, `run` does the same, and `read` reads the results of either.
 """
 
-import contextlib
-import csv
 import pathlib
 import sys
-from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
 from absl import flags
 
 from trainers.engine.flags import make_config, parse_flags
 from trainers.engine.program import complain, run_program
+from trainers.results.layout import RESULTS
+from trainers.results.results_csv import read_frame
 from trainers.sweeps.space import DEFAULT_TASK, sweep_config_class
 from trainers.system.errors import ConfigError, require
 from trainers.system.quiet import quiet
@@ -72,31 +71,11 @@ def run(task: "Task | str", output_dir: str | pathlib.Path, **options: Any) -> "
 
 def read(output_dir: str | pathlib.Path) -> "pandas.DataFrame":
     """The table of a sweep, finished or not, with every number to the last bit."""
-    import pandas
-
-    with (pathlib.Path(output_dir) / "results.csv").open(newline="") as file:
-        headings, *rows = csv.reader(file)
-    columns = zip(*rows, strict=True) if rows else [()] * len(headings)
-    return pandas.DataFrame({name: _column(texts) for name, texts in zip(headings, columns, strict=True)})
+    return read_frame(pathlib.Path(output_dir) / RESULTS)
 
 
 def _is_sequence(value: Any) -> bool:
     return not isinstance(value, str | dict) and hasattr(value, "__iter__")
-
-
-def _column(texts: Sequence[str]) -> list[Any]:
-    """A column as integers, as floats with NaN where one is missing, as booleans, or as strings.
-
-    >>> _column(["1", "2"]), _column(["0.5", ""]), _column(["True", "False"]), _column(["none", ""])
-    ([1, 2], [0.5, nan], [True, False], ['none', ''])
-    """
-    if texts and set(texts) <= {"True", "False"}:
-        return [text == "True" for text in texts]
-    for convert in (int, lambda text: float(text or "nan")):
-        if any(texts):
-            with contextlib.suppress(ValueError):
-                return [convert(text) for text in texts]
-    return list(texts)
 
 
 def named_task(arguments: list[str]) -> str:

@@ -23,7 +23,6 @@ from trainers.evidence.config import EvidenceConfig
 from trainers.figures.config import SimulationConfig, WarmupConfig
 from trainers.reports.config import ReportConfig
 from trainers.reproduce import ReproductionConfig
-from trainers.reproduction.keeping import KeepConfig
 from trainers.results.methods import FIRST_STEPS, TUNED_WARMUPS, WARMUPS
 from trainers.study.config import StudyConfig
 from trainers.sweeps.space import sweep_config_class
@@ -190,7 +189,6 @@ PROGRAMS = {
     "evidence": EvidenceConfig,
     "gradient_analysis": AnalysisConfig,
     "image_classification": ImageConfig,
-    "keep": KeepConfig,
     "language_modeling": LanguageConfig,
     "machine_translation": TranslationConfig,
     "report": ReportConfig,

@@ -16,8 +16,9 @@ import pytest
 from tests.trainers import reports
 from trainers.evidence.config import EvidenceConfig
 from trainers.evidence.program import judge_sweeps
+from trainers.results.results_csv import read_results, results_csv
 from trainers.results.runs import read_runs
-from trainers.results.trials import Result, read_results, results_csv
+from trainers.results.trials import Result
 from trainers.system.errors import ConfigError
 
 ROOT = pathlib.Path(__file__).parents[2]

@@ -8,9 +8,9 @@ import pytest
 from tests.trainers import reports
 from trainers.evidence.summary import Tables
 from trainers.reports.tables import sweep_table
+from trainers.results.results_csv import read_results
 from trainers.results.runs import read_runs
 from trainers.results.tasks import OBJECTIVES, objective_named
-from trainers.results.trials import read_results
 
 GRID = {"learning_rate": [1e-3], "beta_2": [0.99], "warmup": ["untuned_linear", "radam"], "seed": [1, 2, 3]}
 

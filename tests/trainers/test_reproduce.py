@@ -3,7 +3,6 @@
 import csv
 import dataclasses
 import json
-import re
 import shutil
 import time
 
@@ -252,18 +251,16 @@ def test_killed_at_any_moment_it_goes_on_where_it_was(whole, tmp_path):
         assert results(tmp_path / name) == results(whole[0] / name)
 
 
-def test_kept_results_go_to_the_sweep_of_their_name(tmp_path):
-    (tmp_path / "digits").mkdir()
-    given = {step.name: step.config(tmp_path / "new", 1, str(tmp_path), known=str(tmp_path)) for step in FULL}
-    known = {name: getattr(config, "known_results", None) for name, config in given.items()}
-    place = str(tmp_path / "digits")
-    assert {name: folder for name, folder in known.items() if folder} == {"digits": place, "digits_tuned": place}
-
-
-def test_kept_results_count_as_done(tmp_path):
-    config = make_config(ReproductionConfig, {"output_dir": str(tmp_path), "full": True, "only": ("first_steps",)})
-    known = dataclasses.replace(config, known="docs/results", dry_run=True)
-    done = int(re.search(r"\((\d+) % done\)", reproduce(known))[1])
-    runs = len((ROOT / "docs/results/first_steps/results.csv").read_text().splitlines()) - 1
-    assert done == min(round(100 * runs / 160), 99)
-    assert "% done" not in reproduce(dataclasses.replace(config, dry_run=True))
+def test_a_copy_of_kept_results_counts_as_done(tmp_path):
+    shutil.copytree(ROOT / "docs/results", tmp_path / "run")
+    places = [place for step in FULL for place in step.data.values()]
+    for place in places:
+        (tmp_path / "data" / place).mkdir(parents=True, exist_ok=True)
+    options = {"output_dir": str(tmp_path / "run"), "full": True, "data": str(tmp_path / "data"), "dry_run": True}
+    config = make_config(ReproductionConfig, options)
+    lines = reproduce(config).splitlines()
+    assert [line.split()[0] for line in lines if not line.endswith("(done)")] == ["warmups", "simulation", "On"]
+    kept = tmp_path / "run/first_steps/results.csv"
+    kept.write_text("".join(kept.read_text().splitlines(keepends=True)[: 1 + 40]))
+    (tmp_path / "run/first_steps/status").write_text("stopped\n")
+    assert "RAdam with other first steps (25 % done)" in reproduce(config)

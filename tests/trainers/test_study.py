@@ -15,8 +15,8 @@ from tests.trainers.reports import write_run, write_sweep
 from trainers.evidence.sources import read_sweeps
 from trainers.reports.blocks import TableBlock
 from trainers.reports.study_blocks import study_blocks
-from trainers.reproduction.keeping import KeepConfig, keep
 from trainers.results.methods import Point
+from trainers.results.results_csv import read_results, results_csv
 from trainers.results.runs import read_runs
 from trainers.results.trials import Result, read_result
 from trainers.study.checks import score
@@ -296,13 +296,19 @@ def test_the_verdicts_of_warmup_checks_are_compared_with_longer_warmups(tmp_path
 
 def test_kept_files_give_the_same_verdicts(tmp_path):
     folder = with_records(make_periods(tmp_path / "low", only_the_longest_is_good), lambda period: (period or 0) / 50)
-    said = summed_up(folder)
-    for _ in range(2):  # the second time adds nothing
-        keep(KeepConfig((str(folder),), output=str(tmp_path / "kept")))
-        assert summed_up(tmp_path / "kept") == said
-    tables = [block.table for block in blocks_of(tmp_path / "kept/low") if isinstance(block, TableBlock)]
+    said, kept = summed_up(folder), tmp_path / "kept/low"
+    assert f"written: {kept}/warmup_checks.csv" in summed_up(folder, output_dir=str(tmp_path / "kept"))
+    shutil.copy(folder / "config.json", kept)
+    (kept / "results.csv").write_text(results_csv(read_results(folder), "val_error"))
+    assert summed_up(kept) == said
+    tables = [block.table for block in blocks_of(kept) if isinstance(block, TableBlock)]
     assert tables[-1].caption == "Is the verdict of a warmup check right?"
     assert tables[-1].rows == [["yes", "8", "4"], ["no", "0", "0"]]
+    lines = (kept / "warmup_checks.csv").read_text().splitlines(keepends=True)
+    (kept / "warmup_checks.csv").write_text("".join(lines[:2]))
+    assert summed_up(kept) != said
+    shutil.copytree(folder / "trials", kept / "trials")  # what the file lacks is in the records
+    assert summed_up(kept) == said
 
 
 @pytest.mark.parametrize("text", ["trial\na\n", "trial,smallest_rms\na,much\n", "trial,smallest_rms\na\n"])

@@ -11,7 +11,7 @@ from tests.trainers.helpers import ROOT, final_weights, records, status
 from trainers.engine.flags import make_config, parse_arguments
 from trainers.engine.run import train
 from trainers.results.methods import Point
-from trainers.results.trials import read_results
+from trainers.results.results_csv import read_results
 from trainers.sweep import named_task, sweep
 from trainers.sweeps import trial
 from trainers.sweeps.reuse import Setups

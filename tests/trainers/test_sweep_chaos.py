@@ -9,7 +9,8 @@ from tests.trainers.chaos import ALL, EVENTS, GRID
 from tests.trainers.helpers import records, status
 from tests.trainers.nodes import isolated
 from tests.trainers.tiny_sweep import values_of
-from trainers.results.trials import finished_trials, read_results
+from trainers.results.results_csv import read_results
+from trainers.results.trials import finished_trials
 
 pytestmark = pytest.mark.xdist_group("ray")
 RUNS = len(ALL) * len(GRID["learning_rates"]) * len(GRID["warmups"])

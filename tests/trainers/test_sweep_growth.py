@@ -12,7 +12,7 @@ from tests.trainers.helpers import finish, status, stopped_at_the_first_checkpoi
 from tests.trainers.tiny_sweep import TASK, settings, start, values_of
 from trainers.engine.flags import parse_arguments
 from trainers.engine.run import train
-from trainers.results.trials import read_results
+from trainers.results.results_csv import read_results
 from trainers.sweep import sweep
 from trainers.sweeps import trial
 from trainers.sweeps.space import grid, trial_config
@@ -209,6 +209,7 @@ def test_a_folder_of_an_older_version_is_read_and_continued(tmp_path, monkeypatc
         del document["config"][name]
     document["config"]["retry_failed"] = False
     (tmp_path / "config.json").write_text(json.dumps(document))
+    (tmp_path / "results.csv").unlink()
     for path in (tmp_path / "trials").glob("*/result.json"):
         result = json.loads(path.read_text())
         del result["environment"]
@@ -249,40 +250,88 @@ def kept(tmp_path_factory):
     folder = tmp_path_factory.mktemp("kept")
     sweep(settings(folder / "whole"))
     sweep(settings(folder / "first", seeds=(1,)))
-    (folder / "known").mkdir()
-    for name in ("config.json", "results.csv"):
-        shutil.copy(folder / "first" / name, folder / "known")
+    (folder / "kept").mkdir()
+    for name in ("config.json", "results.csv", "summary.md"):
+        shutil.copy(folder / "first" / name, folder / "kept")
     return folder
 
 
-def test_a_sweep_goes_on_from_what_is_kept_of_an_earlier_one(kept, tmp_path, monkeypatch):
-    ran = count_runs(monkeypatch)
-    options = {"known_results": str(kept / "known")}
-    sweep(settings(tmp_path, **options))
+def test_a_sweep_goes_on_in_a_copy_of_what_was_kept(kept, tmp_path, monkeypatch):
+    ran, folder = count_runs(monkeypatch), tmp_path / "copy"
+    shutil.copytree(kept / "kept", folder)
+    sweep(settings(folder, seeds=(1,)))
+    assert not ran  # even without its trials, it is done
+    assert rows(folder) == rows(kept / "kept")
+    sweep(settings(folder))
     assert len(ran) == 4
     assert all("seed-2" in name for name in ran)
     seconds = {"seconds": None}
-    assert [row | seconds for row in rows(tmp_path)] == [row | seconds for row in rows(kept / "whole")]
-    sweep(settings(tmp_path))  # they are its own from then on
+    assert [row | seconds for row in rows(folder)] == [row | seconds for row in rows(kept / "whole")]
+    assert values_of(folder) == values_of(kept / "whole")
+    sweep(settings(folder))
     assert len(ran) == 4
 
 
-@pytest.mark.parametrize(
-    ("options", "damage", "message"),
-    [
-        ({"width": 4}, None, r"must be runs of the same configuration\. Received: width=4, and .*/known has 16"),
-        ({}, "", r"must be the kept files of a sweep\. Received: .*/known \(not the results.csv of a sweep"),
-        (
-            {"known_results": "/nowhere"},
-            None,
-            "must be a folder with config.json and results.csv. Received: '/nowhere'",
-        ),
-    ],
-)
-def test_results_of_other_runs_are_refused(kept, tmp_path, options, damage, message):
-    shutil.copytree(kept / "known", tmp_path / "known")
-    if damage is not None:
-        (tmp_path / "known/results.csv").write_text(damage)
-    with pytest.raises(ConfigError, match=message):
-        sweep(settings(tmp_path / "new", **{"known_results": str(tmp_path / "known"), **options}))
-    assert not (tmp_path / "new").exists()
+def test_runs_of_the_table_count_by_name_whatever_their_text_looks_like(tmp_path, monkeypatch):
+    options = {"learning_rates": (1e-2,), "warmups": ("none",), "seeds": (1,), "sweep": ("width=4,16", "all_bad=false")}
+    said = sweep(settings(tmp_path, **options))
+    shutil.rmtree(tmp_path / "trials")
+    table, ran = (tmp_path / "results.csv").read_text(), count_runs(monkeypatch)
+    assert sweep(settings(tmp_path, **options)) == said
+    assert not ran
+    assert (tmp_path / "results.csv").read_text() == table
+
+
+def test_a_failed_run_of_the_table_is_made_again(tmp_path):
+    options = {"learning_rates": (1e-2,), "warmups": ("none",)}
+    with pytest.raises(IncompleteError, match="^1 failed, 0 missing$"):
+        sweep(settings(tmp_path, **options, broken_seed=2))
+    shutil.rmtree(tmp_path / "trials")
+    sweep(settings(tmp_path, **options))
+    assert [row["status"] for row in rows(tmp_path)] == ["done", "done"]
+    assert len(list((tmp_path / "trials").iterdir())) == 1
+
+
+def test_a_trial_that_ended_after_the_table_was_written_counts(kept, tmp_path, monkeypatch):
+    folder, ran = tmp_path / "killed", count_runs(monkeypatch)
+    shutil.copytree(kept / "whole", folder)
+    table = (folder / "results.csv").read_text()
+    (folder / "results.csv").write_text("".join(table.splitlines(keepends=True)[:3]))
+    sweep(settings(folder))
+    assert not ran
+    assert (folder / "results.csv").read_text() == table
+
+
+def test_the_table_of_another_configuration_is_refused(kept, tmp_path):
+    shutil.copytree(kept / "kept", tmp_path / "copy")
+    with pytest.raises(ConfigError, match=r"--output_dir must be new or hold this run\. .* has width=16, not 4"):
+        sweep(settings(tmp_path / "copy", width=4))
+
+
+@pytest.mark.parametrize("damage", ["", "a,b\n1,2\n", None])
+def test_a_damaged_table_is_named_and_nothing_is_changed(damage, kept, tmp_path):
+    path = tmp_path / "copy/results.csv"
+    shutil.copytree(kept / "kept", tmp_path / "copy")
+    path.write_text(path.read_text()[:-90] if damage is None else damage)
+    before = path.read_text()
+    with pytest.raises(DataError, match=rf"A results.csv must be what a sweep has written: .* Received: {path} \(not"):
+        sweep(settings(tmp_path / "copy"))
+    assert path.read_text() == before
+    path.unlink()
+    sweep(settings(tmp_path / "copy"))  # as the message says
+    assert len(rows(tmp_path / "copy")) == 8
+
+
+def test_places_of_data_that_a_kept_config_shortens_are_known_by_their_end(tmp_path):
+    data = tmp_path / "there/data"
+    data.mkdir(parents=True)
+    sweep(settings(tmp_path / "run", **ONE, data=str(data)))
+    path = tmp_path / "run/config.json"
+    path.write_text(path.read_text().replace(str(data), ".../data"))
+    more = {**ONE, "seeds": (1, 2)}
+    other = tmp_path / "other_data"
+    other.mkdir()
+    with pytest.raises(ConfigError, match="--output_dir must be new or hold this run"):
+        sweep(settings(tmp_path / "run", **more, data=str(other)))
+    sweep(settings(tmp_path / "run", **more, data=f"{data}/"))
+    assert len(rows(tmp_path / "run")) == 2

@@ -1,4 +1,5 @@
 import csv
+import dataclasses
 import io
 import json
 import math
@@ -7,7 +8,8 @@ import random
 import numpy as np
 import pytest
 
-from trainers.results.trials import Result, results_csv
+from trainers.results.results_csv import parse_results, read_frame, read_table, results_csv
+from trainers.results.trials import Result
 
 GRID = {
     "learning_rate": [1e-2, 3e-4],
@@ -85,17 +87,24 @@ def test_csv_without_a_grid_sorts_numbers_by_size_and_names_by_the_alphabet():
     assert [row["trial"] for row in rows(results_csv(results, "loss"))] == ["3", "2", "1", "0"]
 
 
+MADE_WITH = (
+    "tensorflow,keras,numpy,tensorflow-datasets,keras-hub,keras-tuner,cores,processor,python,git_revision,threads"
+)
+
+
 def test_csv_says_everything_about_every_run():
+    made_with = {"keras": "3.15.1", "threads": 4}
     results = [
-        Result.measured("a", values(seed=1), 0.5, {"perplexity": 2.0, "loss": 0.5, "seconds": 9.0}, 1.5),
+        Result.measured("a", values(seed=1), 0.5, {"perplexity": 2.0, "loss": 0.5, "seconds": 9.0}, 1.5, made_with),
         Result.measured("b", values(seed=2), math.nan, {"accuracy": 0.25}, 2.5),
         Result("c", values(seed=3) | {"dropout": 0.1}, "failed", None, {}, 3.5, 'out of memory,\n"quoted"'),
     ]
     text = results_csv(results, "loss")
     assert text.splitlines()[:3] == [
-        "trial,learning_rate,beta_2,warmup,seed,dropout,loss,perplexity,metric_seconds,accuracy,seconds,status,error",
-        "a,0.0003,0.999,radam,1,,0.5,2.0,9.0,,1.5,done,",
-        "b,0.0003,0.999,radam,2,,,,,0.25,2.5,diverged,",
+        "trial,learning_rate,beta_2,warmup,seed,dropout,loss,perplexity,metric_seconds,accuracy,seconds,status,error,"
+        + MADE_WITH,
+        "a,0.0003,0.999,radam,1,,0.5,2.0,9.0,,1.5,done,,,3.15.1,,,,,,,,,4",
+        "b,0.0003,0.999,radam,2,,,,,0.25,2.5,diverged,,,,,,,,,,,,",
     ]
     failed = rows(text)[2]
     assert failed["error"] == 'out of memory,\n"quoted"'
@@ -103,4 +112,47 @@ def test_csv_says_everything_about_every_run():
 
 
 def test_csv_of_no_runs_has_the_columns_of_the_grid():
-    assert results_csv([], "loss", GRID) == "trial,learning_rate,beta_2,warmup,seed,loss,seconds,status,error\n"
+    assert results_csv([], "loss", GRID) == (
+        f"trial,learning_rate,beta_2,warmup,seed,loss,seconds,status,error,{MADE_WITH}\n"
+    )
+
+
+ENVIRONMENT = {"keras": "3.15.1", "processor": "a, b", "git_revision": "0" * 40, "cores": 2, "threads": 1}
+
+
+def test_csv_comes_back_to_the_last_bit(tmp_path):
+    metrics = {"val_loss": 0.1 + 0.2, "val_top5": 1 / 3, "seconds": 5e-324, "threads": 7.0, "seed": None}
+    results = [
+        Result.measured(
+            "a", values(0.1 + 0.2) | {"threads": 2, "model": "a/b"}, 0.1 + 0.2, metrics, 1 / 7, ENVIRONMENT
+        ),
+        Result("b@2", values(1.0) | {"threads": 1}, "failed", None, {}, 3.5, 'line 1\n\u2028, "quoted"\n'),
+    ]
+    (tmp_path / "results.csv").write_text(results_csv(results, "val_loss"))
+    assert read_table(tmp_path / "results.csv")[0] == results[0]
+    failed = read_table(tmp_path / "results.csv")[1]
+    assert dataclasses.replace(failed, metrics={}) == results[1]
+    assert results_csv(read_table(tmp_path / "results.csv"), "val_loss") == results_csv(results, "val_loss")
+
+
+@pytest.mark.parametrize(("error", "shown"), [("a\rb", "ab"), ("\0", "\0"), ("x" * 200_000, "x" * 10_000)])
+def test_no_message_makes_a_table_that_cannot_be_read(error, shown, tmp_path):
+    text = results_csv([Result("a", values(), "failed", None, {}, 1.0, error)], "val_loss")
+    assert [result.error for result in parse_results(text)[0]] == [shown]
+
+
+def test_a_frame_has_numbers_as_numbers_and_revisions_as_text(tmp_path):
+    done = Result.measured("a", values() | {"warmup_period": 3.0}, 0.5, {}, 1.0, ENVIRONMENT)
+    failed = Result("b", values(seed=2), "failed", None, {}, 1.0, "7", ENVIRONMENT)
+    (tmp_path / "results.csv").write_text(results_csv([done, failed], "val_loss"))
+    frame = read_frame(tmp_path / "results.csv")
+    assert (frame.seed.dtype, frame.threads.dtype, frame.val_loss.dtype) == (np.int64, np.int64, np.float64)
+    assert frame.warmup_period.isna().tolist() == frame.val_loss.isna().tolist() == [False, True]
+    assert frame.git_revision.tolist() == ["0" * 40] * 2
+    assert frame.error.tolist() == ["", "7"]
+
+
+def test_a_result_with_groups_in_its_environment_is_read():
+    environment = {"versions": {"keras": "3.15.1"}, "git_revision": "a", "machine": {"cores": 2}, "threads": 1}
+    line = json.dumps(json.loads(Result.measured("a", values(), 0.5, {}, 1.0).to_json()) | {"environment": environment})
+    assert Result.from_json(line).environment == {"keras": "3.15.1", "git_revision": "a", "cores": 2, "threads": 1}

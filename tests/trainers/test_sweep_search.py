@@ -4,7 +4,8 @@ import pytest
 
 from tests.trainers.helpers import status
 from tests.trainers.tiny_sweep import settings
-from trainers.results.trials import Result, read_results
+from trainers.results.results_csv import read_results
+from trainers.results.trials import Result
 from trainers.sweep import sweep
 from trainers.sweeps import trial
 from trainers.sweeps.search import SearchSource

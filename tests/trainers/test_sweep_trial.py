@@ -7,7 +7,7 @@ import pytest
 from tests.trainers.helpers import ended, in_thread, stopped_at_the_first_checkpoint, wait_for
 from tests.trainers.sweeps import CELLS, result_of
 from tests.trainers.tiny_sweep import settings
-from trainers.results.trials import read_results
+from trainers.results.results_csv import read_results
 from trainers.sweeps import trial
 from trainers.sweeps.trial import LostTrialError, Trials
 from trainers.system.access import InUseError

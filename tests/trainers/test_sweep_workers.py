@@ -14,7 +14,7 @@ from tests.trainers.helpers import finish, program, records, wait_for
 from tests.trainers.nodes import isolated
 from tests.trainers.tiny_sweep import settings, start, values_of
 from trainers.engine.checkpoint import Checkpoints
-from trainers.results.trials import read_results
+from trainers.results.results_csv import read_results
 from trainers.sweep import sweep
 from trainers.system.errors import ConfigError
 

@@ -10,7 +10,7 @@ from tests.trainers.helpers import program
 from tests.trainers.tiny import Tiny, TinyConfig
 from trainers.engine.flags import BY_CONTENT, make_config, option
 from trainers.engine.program import run_program
-from trainers.results.trials import read_results
+from trainers.results.results_csv import read_results
 from trainers.sweep import sweep
 from trainers.sweeps.space import sweep_config_class
 from trainers.system.errors import DataError

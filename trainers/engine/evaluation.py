@@ -16,10 +16,10 @@ from trainers.engine.config import Config
 from trainers.engine.data import Source
 from trainers.engine.devices import Team
 from trainers.engine.flags import read_config, stored_config
-from trainers.engine.folder import CONFIG
 from trainers.engine.monitor import Pace
 from trainers.engine.setup import Setup
 from trainers.engine.task import Task
+from trainers.results.layout import CONFIG
 from trainers.system.errors import ConfigError
 from trainers.system.private import averages_of
 

@@ -8,6 +8,7 @@ from typing import Any
 
 from trainers.engine.callbacks import RunCallback
 from trainers.engine.flags import Settings, stored_config
+from trainers.results.layout import BOARD, CHECKPOINTS, CONFIG, FILES, FOLDERS, RECORDS, RUN_RESULTS, STATUS
 from trainers.results.records import read_records
 from trainers.system.access import check_unlocked, check_writable, locked
 from trainers.system.environment import git_revision, this_machine, versions
@@ -34,14 +35,6 @@ def board_tag(name: str) -> str:
     return f"{group}/{name}"
 
 
-CONFIG, STATUS, CHECKPOINTS = "config.json", "status", "checkpoints"
-# The folders and files that the programs write into their folders. Without a config.json, it is unknown whose they are.
-FOLDERS = (CHECKPOINTS, "tensorboard", "trials", "tuner")
-FILES = (
-    *(STATUS, "metrics.jsonl", "results.json", "*.keras", "baselines.json", "test.translations.txt"),
-    *("vocabulary.txt", "subwords.*", "results.csv", "summary.csv", "summary.md", "tuned.csv"),
-    *("update_magnitudes.*", "factors.*", "effective_warmup.*", "gradient_analysis.*"),
-)
 SHORT = 1000  # characters that fit into the existing status file without new disk space
 
 
@@ -164,7 +157,7 @@ class RunFolder:
         """Appends a line to metrics.jsonl, and the same numbers to TensorBoard."""
         if not self.chief:
             return
-        with (self.path / "metrics.jsonl").open("a") as file:
+        with (self.path / RECORDS).open("a") as file:
             file.write(json_text(dict(values)) + "\n")
         self._show(values)
 
@@ -174,12 +167,12 @@ class RunFolder:
         TensorBoard's files are rewritten from the remaining records: they can only grow, and would show such steps
         twice. All steps then have the tags of this version, also those of an older version.
         """
-        path = self.path / "metrics.jsonl"
+        path = self.path / RECORDS
         if not (self.chief and path.exists()):
             return
         kept = [values for values in read_records(self.path) if values["step"] <= step]
-        self.write("metrics.jsonl", "".join(json_text(values) + "\n" for values in kept))
-        for events in (self.path / "tensorboard").glob("events.out.tfevents.*"):
+        self.write(RECORDS, "".join(json_text(values) + "\n" for values in kept))
+        for events in (self.path / BOARD).glob("events.out.tfevents.*"):
             events.unlink()
         for values in kept:
             self._show(values)
@@ -197,7 +190,7 @@ class RunFolder:
 
     def write_results(self, results: Mapping[str, Any]) -> None:
         """Writes results.json, the results of the whole run."""
-        self.write("results.json", json_text(dict(results), indent=2) + "\n")
+        self.write(RUN_RESULTS, json_text(dict(results), indent=2) + "\n")
 
     def write(self, name: str, text: str) -> None:
         """Writes a file of the folder, whole or not at all."""
@@ -209,7 +202,7 @@ class RunFolder:
         import tensorflow as tf  # takes seconds, and is not needed to read a folder
 
         if self._board is None:
-            self._board = tf.summary.create_file_writer(str(self.path / "tensorboard"))
+            self._board = tf.summary.create_file_writer(str(self.path / BOARD))
         with self._board.as_default(step=values["step"]):
             for name, value in values.items():
                 if name not in ("step", "epoch") and value is not None:
@@ -244,7 +237,7 @@ class RunFolder:
             names |= set(self.config.data_places())
         before = {**stored.plain(), "task": document["task"]}
         now = {**self.config.plain(), "task": self.task}
-        differing = sorted(name for name in names if before.get(name) != now.get(name))
+        differing = sorted(name for name in names if not _is_same(before.get(name), now.get(name)))
         if differing:
             name = differing[0]
             reason = self.config.reason(name) or stored.reason(name)
@@ -270,6 +263,13 @@ class RunFolder:
         for path, kind in wrong:
             rule = "--output_dir must be new or hold a run as it was written"
             raise ConfigError(f"{rule}. Received: {path}, now a {kind}")
+
+
+def _is_same(before: Any, now: Any) -> bool:
+    """Whether a value is that of the run. In results that were kept, places of data may be shortened to `.../mnist`."""
+    if isinstance(before, str) and before.startswith("...") and isinstance(now, str):
+        return f"/{now}".rstrip("/").endswith(before[3:])
+    return bool(before == now)
 
 
 def _damaged(path: pathlib.Path, error: Exception) -> ConfigError:

@@ -24,6 +24,7 @@ from trainers.engine.monitor import Clock, Pace, Profiler, Speed, check_result, 
 from trainers.engine.setup import Setup
 from trainers.engine.step import Sums
 from trainers.engine.task import Task
+from trainers.results.layout import CHECKPOINTS
 from trainers.system import signals
 from trainers.system.errors import ConfigError
 
@@ -84,7 +85,7 @@ class Run:
         self.config, self.setup, self.folder, self.callbacks = config, setup, folder, callbacks
         self.task, self.data, self.plan, self.model = setup.task, setup.data, setup.plan, setup.model
         self.optimizer, self.stepper = setup.optimizer, setup.stepper
-        self.checkpoints = Checkpoints(folder.path / "checkpoints", config.average)
+        self.checkpoints = Checkpoints(folder.path / CHECKPOINTS, config.average)
         self.variables = [*self.model.variables, *self.optimizer.variables]
         self.team = Team(worker_of(config), setup.stepper)
         self.evaluator = Evaluator(setup, self.team)

@@ -7,7 +7,7 @@ from collections.abc import Iterable, Sequence
 
 from trainers.evidence.comparison import Comparison, compare
 from trainers.evidence.differences import Difference
-from trainers.results.folders import CONFIG
+from trainers.results.layout import CONFIG
 from trainers.results.methods import FIRST_STEPS_OF, METHODS, UNTUNED
 from trainers.results.paper import TABLES, PaperTable
 from trainers.results.runs import Sweep, sweep_title

@@ -4,11 +4,12 @@ import pathlib
 from collections.abc import Iterable
 
 from trainers.evidence.analyses import NEEDED
-from trainers.results.folders import CONFIG, SWEEP_OF, Folder, find_folders
+from trainers.results.folders import SWEEP_OF, Folder, find_folders
+from trainers.results.layout import CONFIG, RESULTS
 from trainers.results.records import read_series
+from trainers.results.results_csv import parse_results
 from trainers.results.runs import ANALYSIS, DAMAGE, Measured, Sweep, described, read_sweep
 from trainers.results.tasks import OBJECTIVES, objective_named
-from trainers.results.trials import parse_results
 from trainers.system.errors import ConfigError, require
 from trainers.system.files import UnreadableError, read_text
 
@@ -63,6 +64,6 @@ def _from_file(path: pathlib.Path, problems: list[str]) -> Iterable[Sweep]:
     except UnreadableError as error:
         raise ConfigError(f"A file of RUNS must be the results.csv of a sweep. Received: {path} ({error})") from error
     task = next((name for name, each in OBJECTIVES.items() if each.metric == metric), metric)
-    name = path.resolve().parent.name if path.name == "results.csv" else path.stem
+    name = path.resolve().parent.name if path.name == RESULTS else path.stem
     folder = Folder(path, name, f"{SWEEP_OF}{task}", {})
     yield Sweep(folder, objective_named(task, metric, "min"), tuple(results), None, ())

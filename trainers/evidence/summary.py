@@ -1,10 +1,11 @@
 """The table of a sweep and its findings: as CSV, as Markdown, and for the terminal."""
 
+import collections
 import dataclasses
 import logging
 import statistics
 import time
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Sequence
 from typing import Any
 
 from trainers.engine.folder import RunFolder
@@ -12,9 +13,11 @@ from trainers.evidence.findings import NOTE, cell_table, grouped_findings
 from trainers.evidence.questions import method_groups
 from trainers.evidence.tuned import TUNED_NOTE, TUNED_TITLE, duels, duels_csv, tuned_findings, tuned_table
 from trainers.results.formats import NOTHING, aligned, decimals, fixed, markdown_table, significant, value_text
+from trainers.results.layout import CONFIG, RESULTS, SUMMARY, SUMMARY_TABLE, TUNED
+from trainers.results.results_csv import ENVIRONMENT, csv_text, results_csv
 from trainers.results.table import METHOD, Cell, Table, tabulate
 from trainers.results.tasks import Objective, Terms, data_name, margin_of, sweep_command
-from trainers.results.trials import Result, csv_text, in_unit, results_csv
+from trainers.results.trials import Result, in_unit
 from trainers.sweeps.space import base_values, table_grid
 
 UNKNOWN = "not recorded"
@@ -27,23 +30,14 @@ def mixtures(results: Iterable[Result]) -> list[str]:
     >>> mixtures(runs)
     ['Runs differ in threads: 1 (1 run), 2 (2 runs).']
     """
-    flat = [_flat(result.environment) for result in results if result.status == "done"]
+    environments = [result.environment for result in results if result.status == "done"]
     sentences = []
-    for name in dict.fromkeys(name for each in flat for name in each):
-        counts: dict[str, int] = {}
-        for each in flat:
-            value = str(each.get(name, UNKNOWN))
-            counts[value] = counts.get(value, 0) + 1
+    for name in ENVIRONMENT:
+        counts = collections.Counter(UNKNOWN if each.get(name) is None else str(each[name]) for each in environments)
         if len(counts) > 1:
             kinds = ", ".join(f"{value} ({n} run{'s' if n > 1 else ''})" for value, n in sorted(counts.items()))
             sentences.append(f"Runs differ in {name}: {kinds}.")
     return sentences
-
-
-def _flat(environment: Mapping[str, Any]) -> dict[str, Any]:
-    nested = {name: value for name, value in environment.items() if isinstance(value, Mapping)}
-    plain = {name: value for name, value in environment.items() if name not in nested}
-    return {**{name: value for group in nested.values() for name, value in group.items()}, **plain}
 
 
 # The axes of the rows of the paper's tables, by their names in a sweep and on a page.
@@ -209,7 +203,7 @@ class Tables:
         self._folder, self._base, self._objective = folder, base_values(settings), objective
         self.title = f"Sweep of {settings.task}"
         margin = margin_of(settings.task, data_name(settings.plain()))
-        self._terms = Terms(margin, objective.unit, sweep_command(settings.task, str(folder.path / "config.json")))
+        self._terms = Terms(margin, objective.unit, sweep_command(settings.task, str(folder.path / CONFIG)))
         self._grid = table_grid(settings) if settings.search == "grid" else None
         self._results = dict(results)
         self._next = 0.0
@@ -238,12 +232,12 @@ class Tables:
             self._objective.direction,
             self._grid,
         )
-        self._folder.write("results.csv", results_csv(results, self._objective.metric, self._grid))
-        self._folder.write("summary.csv", summary_csv(table))
+        self._folder.write(RESULTS, results_csv(results, self._objective.metric, self._grid))
+        self._folder.write(SUMMARY_TABLE, summary_csv(table))
         found = duels(table, results)
         if found:
-            self._folder.write("tuned.csv", duels_csv(table, found))
-        self._folder.write("summary.md", summary_markdown(table, self.title, results, self._terms))
+            self._folder.write(TUNED, duels_csv(table, found))
+        self._folder.write(SUMMARY, summary_markdown(table, self.title, results, self._terms))
         return summary_text(table, self.title, results, self._terms)
 
     def _complete(self, result: Result) -> Result:

@@ -15,6 +15,7 @@ from trainers.evidence.questions import FIRST_STEP_RULES, QUESTIONS, Answer, met
 from trainers.evidence.summary import cell_lines
 from trainers.evidence.tuned import duels, tuned_findings
 from trainers.results.formats import NOTHING, decimals, fixed, markdown_table, signed, value_text
+from trainers.results.layout import SUMMARY
 from trainers.results.methods import FIELDS, METHODS, method_title
 from trainers.results.runs import Sweep, sweep_title
 from trainers.results.table import Row, Table
@@ -122,7 +123,6 @@ def _record(answer: Answer, difference: Difference) -> dict[str, Any]:
 # The columns of the tables, by the question that a sweep answers.
 MEAN_COLUMNS = {QUESTIONS[0]: (*METHODS, "none"), QUESTIONS[1]: FIRST_STEP_RULES}
 MEAN_HEADINGS = ("sweep", "model and data", "cells", "seeds", "metric")
-SUMMARY = "summary.md"
 RATE, BETA_2, *_ = FIELDS
 DEFAULTS = {RATE: 1e-3, BETA_2: 0.999}  # of Adam
 

@@ -17,9 +17,10 @@ from trainers.evidence.differences import LEVELS, Difference, difference_of
 from trainers.evidence.findings import difference_text, pair_text
 from trainers.results.formats import counted, value_text
 from trainers.results.methods import PERIOD, method_label
+from trainers.results.results_csv import csv_text
 from trainers.results.table import METHOD, Row, Table
 from trainers.results.tasks import Terms
-from trainers.results.trials import Result, csv_text
+from trainers.results.trials import Result
 
 UNTUNED_RULES = ("untuned_linear", "untuned_exponential", "radam")
 

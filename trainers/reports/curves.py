@@ -8,9 +8,9 @@ from trainers.reports.charts import MOST_OF_A_SEED, Chart, Curve, axis, line, pl
 from trainers.reports.tables import HEADINGS
 from trainers.reports.words import capitalised
 from trainers.results.formats import value_text
+from trainers.results.results_csv import place
 from trainers.results.runs import Records, Sweep, Training, Trial
 from trainers.results.table import METHOD, Row
-from trainers.results.trials import place
 
 Points = list[tuple[float, float | None]]
 

@@ -13,8 +13,8 @@ from trainers.reports.words import capitalised, duration, without_places
 from trainers.results.formats import counted
 from trainers.results.methods import METHODS, VARIANTS, style_of
 from trainers.results.paper import TABLES
+from trainers.results.results_csv import place
 from trainers.results.runs import Sweep
-from trainers.results.trials import place
 
 KNOWN = {
     "image_classification": "image classification",

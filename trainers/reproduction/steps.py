@@ -9,10 +9,11 @@ from collections.abc import Callable, Mapping
 from typing import Any
 
 from trainers.engine.flags import Settings, parse_arguments
+from trainers.results.layout import AGAIN, RECORDS, RESULTS
 from trainers.results.methods import TUNED_WARMUPS
-from trainers.results.trials import AGAIN, finished_trials
+from trainers.results.results_csv import read_table
+from trainers.results.trials import finished_trials
 from trainers.sweeps.space import SweepSettings, grid, sweep_config_class
-from trainers.sweeps.sweep import known_results
 
 CONFIGS = "configs"  # relative to the working directory, a checkout
 CACHE = "cache"  # in the folder of the reproduction, because the data may be read-only
@@ -54,13 +55,11 @@ class Step:
         """The name of its folder."""
         return self.folder or self.name
 
-    def flags(self, folder: pathlib.Path, workers: int, data: str | None = None, known: str | None = None) -> list[str]:
+    def flags(self, folder: pathlib.Path, workers: int, data: str | None = None) -> list[str]:
         """The command line of its program."""
         more = [f"--output_dir={folder / self.place}"]
         if self.is_sweep:
             more += [f"--workers={workers}", "--noprogress"]
-            if known and pathlib.Path(known, self.place).is_dir():
-                more += [f"--known_results={pathlib.Path(known, self.place)}"]
         if self.data:
             more += [f"--{flag}={pathlib.Path(data or '', place)}" for flag, place in self.data.items()]
             more += [f"--cache_dir={folder / CACHE}"]
@@ -70,8 +69,8 @@ class Step:
     def is_sweep(self) -> bool:
         return issubclass(self.config_class, SweepSettings)
 
-    def config(self, folder: pathlib.Path, workers: int, data: str | None = None, known: str | None = None) -> Settings:
-        return parse_arguments(self.config_class, self.flags(folder, workers, data, known))
+    def config(self, folder: pathlib.Path, workers: int, data: str | None = None) -> Settings:
+        return parse_arguments(self.config_class, self.flags(folder, workers, data))
 
     def missing_data(self, data: str | None) -> list[str]:
         """The files and folders that it needs and `--data` lacks."""
@@ -114,13 +113,11 @@ def tuned_trials_done(config: Any) -> tuple[int, int, str]:
 
 
 def _ended(config: Any, asked: frozenset[str]) -> tuple[int, int, str]:
-    ended = {trial.name.partition(AGAIN)[0] for trial in finished_trials(pathlib.Path(config.output_dir))}
-    return len(asked & (ended | _known_names(config))), len(asked), "runs"
-
-
-@functools.lru_cache
-def _known_names(config: Any) -> frozenset[str]:
-    return frozenset(result.name for result in known_results(config))
+    folder = pathlib.Path(config.output_dir)
+    ended = {trial.name.partition(AGAIN)[0] for trial in finished_trials(folder)}
+    if (folder / RESULTS).exists():
+        ended |= {result.name for result in read_table(folder / RESULTS)}
+    return len(asked & ended), len(asked), "runs"
 
 
 @functools.lru_cache
@@ -131,7 +128,7 @@ def _cell_names(config: Any, tuned: bool = False) -> frozenset[str]:
 def updates_done(config: Any) -> tuple[int, int, str] | None:
     """The updates of a training run so far, from its last complete record."""
     try:
-        lines = (pathlib.Path(config.output_dir) / "metrics.jsonl").read_text().split("\n")
+        lines = (pathlib.Path(config.output_dir) / RECORDS).read_text().split("\n")
         return json.loads(lines[-2])["updates"], config.steps, "updates"
     except (OSError, ValueError, IndexError):
         return None

@@ -8,15 +8,14 @@ import pathlib
 from collections.abc import Collection, Iterable, Iterator, Mapping
 from typing import Any
 
-from trainers.results.trials import TRIALS
+from trainers.results.layout import BOARD, CHECKPOINTS, CONFIG, STATUS, TRIALS, TUNER
 from trainers.system.errors import ConfigError, require
 from trainers.system.files import UnreadableError, read_json, read_text
 
-CONFIG, STATUS = "config.json", "status"
 SWEEP_OF = "sweep of "
 SHORTEST = 0.1  # seconds; the files in docs/results were copied together, so that their times say nothing about a run
 # Folders inside a run that hold no further runs: a sweep's trials belong to the sweep.
-_INSIDE = (TRIALS, "tuner", "checkpoints", "tensorboard")
+_INSIDE = (TRIALS, TUNER, CHECKPOINTS, BOARD)
 
 
 @dataclasses.dataclass(frozen=True)

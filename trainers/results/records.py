@@ -6,6 +6,7 @@ import pathlib
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+from trainers.results.layout import ANALYSIS_TABLE, RECORDS
 from trainers.system.files import read_bytes, read_text
 
 
@@ -14,7 +15,7 @@ def read_records(folder: pathlib.Path, problems: list[str] | None = None) -> lis
 
     Damaged lines are left out too, and reported in `problems`.
     """
-    path = folder / "metrics.jsonl"
+    path = folder / RECORDS
     lines = read_bytes(path).split(b"\n") if path.exists() else [b""]
     records = [_parsed_record(line) for line in lines]
     damaged = [number for number, record in enumerate(records[:-1], 1) if record is None]
@@ -33,14 +34,13 @@ def _parsed_record(line: bytes) -> dict[str, Any] | None:
 
 # Columns of equal length: t, and the statistics at t.
 Series = Mapping[str, Sequence[float]]
-KEPT_SERIES = "gradient_analysis.csv"  # the same numbers to nine digits, for a run that was kept without its records
 
 
 def read_series(folder: pathlib.Path, problems: list[str] | None = None) -> Series:
     """The measurements in the records of a gradient analysis; empty if there are none yet."""
     measured = [record for record in read_records(folder, problems) if "moment_correlation" in record]
     if not measured:
-        return _kept_series(folder / KEPT_SERIES)
+        return _kept_series(folder / ANALYSIS_TABLE)  # to nine digits
     names = [name for name in measured[0] if name in _measured_names()]
     return {"t": [record["updates"] for record in measured]} | {
         name: [float("nan") if record[name] is None else record[name] for record in measured] for name in names

@@ -9,8 +9,10 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any
 
 from trainers.results.folders import SWEEP_OF, Folder, find_folders
+from trainers.results.layout import CONFIG, RESULTS, RUN_RESULTS, SIMULATION_TABLE, SUMMARY, TRIALS
 from trainers.results.methods import FIELDS, PERIOD, method_flags, method_label
 from trainers.results.records import Series, read_records, read_series
+from trainers.results.results_csv import read_results
 from trainers.results.table import METHOD, SEED, Row, Table, tabulate
 from trainers.results.tasks import (
     MODELS,
@@ -25,17 +27,7 @@ from trainers.results.tasks import (
     objective_named,
     sweep_command,
 )
-from trainers.results.trials import (
-    RESULT,
-    RESULTS,
-    TRIALS,
-    Grid,
-    Result,
-    each_once,
-    finished_trials,
-    in_unit,
-    read_kept,
-)
+from trainers.results.trials import Grid, Result, in_unit
 from trainers.system.errors import ConfigError
 from trainers.system.files import UnreadableError, read_object, read_text
 
@@ -103,7 +95,7 @@ class Sweep:
     @property
     def terms(self) -> Terms:
         """How its methods are judged. Kept results have no command: their data and folder are elsewhere."""
-        command = "" if self.kept else sweep_command(self.task, f"{self.folder.name}/config.json")
+        command = "" if self.kept else sweep_command(self.task, f"{self.folder.name}/{CONFIG}")
         return Terms(margin_of(self.task, self.data), self.objective.unit, command)
 
     def table(self, methods: Iterable[str] | None = None) -> Table:
@@ -181,7 +173,7 @@ def _is_training(folder: Folder) -> bool:
 
 def read_columns(folder: pathlib.Path) -> Series:
     """Reads update_magnitudes.csv; empty if the file is missing or has no rows."""
-    path = folder / "update_magnitudes.csv"
+    path = folder / SIMULATION_TABLE
     rows = list(csv.DictReader(read_text(path).splitlines())) if path.exists() else []
     try:
         return {name: [float(row[name]) for row in rows] for name in rows[0]} if rows else {}
@@ -190,7 +182,7 @@ def read_columns(folder: pathlib.Path) -> Series:
 
 
 def read_training(folder: Folder, problems: list[str]) -> Training:
-    path = folder.path / "results.json"
+    path = folder.path / RUN_RESULTS
     try:
         results = read_object(path) if path.exists() else {}
     except UnreadableError as error:
@@ -200,14 +192,9 @@ def read_training(folder: Folder, problems: list[str]) -> Training:
 
 
 def read_sweep(folder: Folder, problems: list[str], curves: bool = True) -> Sweep:
-    """Reads a sweep's finished trials and, with `curves`, the records of all trials.
-
-    If the trials are gone, the results are those kept in results.csv.
-    """
-    results = each_once(result for trial in finished_trials(folder.path) if (result := _result(trial, problems)))
+    """Reads the results of a sweep and, with `curves`, the records of its trials."""
+    results = read_results(folder.path, problems)
     kept = not (folder.path / TRIALS).exists() and (folder.path / RESULTS).exists()
-    if kept:
-        results = read_kept(folder.path)
     config, grid = folder.config, None
     axes = _axes(config)
     base = {name: config.get(name) for name in axes}
@@ -215,7 +202,7 @@ def read_sweep(folder: Folder, problems: list[str], curves: bool = True) -> Swee
     if config.get("search", "grid") == "grid":
         names = [*FIELDS, PERIOD] if config.get(f"{PERIOD}s") else FIELDS
         grid = {name: config.get(f"{name}s", []) for name in names} | axes
-    begun = sorted((folder.path / TRIALS).glob("*/config.json")) if curves else []
+    begun = sorted((folder.path / TRIALS).glob(f"*/{CONFIG}")) if curves else []
     trials = [_trial(path, folder, results, problems) for path in begun]
     shown = tuple(each for each in trials if each and each.records)
     return Sweep(folder, objective_of(folder), tuple(results), grid, shown, kept)
@@ -232,19 +219,6 @@ def _literal(text: str) -> Any:
         return json.loads(text)
     except ValueError:
         return text
-
-
-def _result(trial: pathlib.Path, problems: list[str]) -> Result | None:
-    path = trial / RESULT
-    try:
-        result = Result.from_json(read_text(path))
-        missing = [name for name in FIELDS if name not in result.values]
-        if missing or not isinstance(result.seconds, int | float):
-            raise UnreadableError(f"without {', '.join(missing) or 'seconds'}")
-        return result
-    except DAMAGE as error:
-        problems.append(f"{path} ({described(error)})")
-        return None
 
 
 def _trial(path: pathlib.Path, sweep: Folder, results: Iterable[Result], problems: list[str]) -> Trial | None:
@@ -274,7 +248,7 @@ def objective_of(folder: Folder) -> Objective:
     task = folder.task.removeprefix(SWEEP_OF)
     if task in OBJECTIVES:
         return OBJECTIVES[task]
-    summary = folder.path / "summary.md"
+    summary = folder.path / SUMMARY
     heading = summary.read_text().partition("\n")[0] if summary.exists() else ""
     said = re.search(r": (.+), (lower|higher) is better", heading)
     if said is None:

@@ -8,7 +8,8 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 from trainers.results.methods import PERIOD, TUNED_WARMUPS, method_label
-from trainers.results.trials import Grid, Result, place
+from trainers.results.results_csv import place
+from trainers.results.trials import Grid, Result
 
 METHOD, SEED = "warmup", "seed"
 DIRECTIONS = ("min", "max")

@@ -12,9 +12,11 @@ import numpy as np
 
 from tfwarmup.analysis.warmup_report import TOO_SHORT, WarmupReport, is_too_short
 from tfwarmup.factors import untuned_linear_period
+from trainers.results.layout import CHECKS, TRIALS
 from trainers.results.records import read_records
+from trainers.results.results_csv import csv_text
 from trainers.results.runs import Records, Sweep
-from trainers.results.trials import TRIALS, Result, csv_text
+from trainers.results.trials import Result
 from trainers.study.failures import Trained
 from trainers.study.periods import OPEN, Judgement, judge, periods_of
 from trainers.system.errors import ConfigError
@@ -63,7 +65,6 @@ def _has_size(record: Mapping[str, Any]) -> bool:
     return record.get("update_rms") is not None or record.get("warmup_factor") == 0
 
 
-CHECKS = "warmup_checks.csv"
 TRIAL, SMALLEST = "trial", "smallest_rms"
 HEADINGS = ("a longer warmup is better", f"verdict: {TOO_SHORT}", "no verdict")
 
@@ -72,14 +73,13 @@ Counts = Mapping[tuple[bool, bool], int]
 
 
 def read_checks(sweep: Sweep) -> dict[str, float]:
-    """`WarmupReport.smallest_rms` by the names of runs, from the kept file or from the records of the runs."""
+    """`WarmupReport.smallest_rms` by the names of runs, from the records of the runs and from a file that was kept."""
     kept = sweep.folder.path / CHECKS
-    if kept.exists():
-        return _parsed(kept)
+    known = _parsed(kept) if kept.exists() else {}
     if sweep.folder.config.get("log_every") != 1:  # no verdicts: do not read all records in vain
-        return {}
-    found = {result.trial: _smallest(sweep, result) for result in sweep.results}
-    return {trial: smallest for trial, smallest in found.items() if smallest is not None}
+        return known
+    found = {result.trial: _smallest(sweep, result) for result in sweep.results if result.trial not in known}
+    return known | {trial: smallest for trial, smallest in found.items() if smallest is not None}
 
 
 def _parsed(path: pathlib.Path) -> dict[str, float]:

@@ -17,7 +17,11 @@ class StudyConfig(Flags):
         "Folders of sweeps with a dynamic warmup or with several periods, or folders of such folders.",
         positional=True,
     )
-    output_dir: str = option("", "Folder for the figures and their numbers. Without it nothing is written.")
+    output_dir: str = option(
+        "",
+        "Folder for the figures, their numbers, and NAME/warmup_checks.csv of sweeps with --log_every=1. Without it "
+        "nothing is written.",
+    )
     page: tuple[str, ...] = option(
         (),
         "Markdown file whose tables, from <!-- study NAME --> to <!-- end of study NAME -->, are replaced; repeatable.",

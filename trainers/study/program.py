@@ -6,14 +6,17 @@ from collections.abc import Sequence
 from trainers.evidence.pages import with_parts, write_pages
 from trainers.evidence.sources import read_sweeps
 from trainers.results.formats import aligned, markdown_table, value_text
+from trainers.results.layout import CHECKS
 from trainers.results.methods import method_title
-from trainers.study.checks import Score, score
+from trainers.results.runs import Sweep
+from trainers.study.checks import Score, checks_csv, read_checks, score
 from trainers.study.conditions import DYNAMIC, conditions
 from trainers.study.config import StudyConfig
 from trainers.study.failures import Trained, default_place, has_losses, method_table
 from trainers.study.overview import condition_table, failure_table, judging
 from trainers.study.periods import RULE, TUNED, can_judge, period_table
 from trainers.system.errors import require
+from trainers.system.files import atomic_file
 
 # Parts of a page that concern the whole study.
 CONDITIONS, FAILURES = "conditions of the study", "failures of the study"
@@ -40,7 +43,7 @@ def sum_up(config: StudyConfig) -> str:
     pages = {page: with_parts(page, study_tables(compared)) for page in map(pathlib.Path, config.page)}
     if config.output_dir:
         shown = [trained for trained in found if DYNAMIC in trained.runs or can_judge(trained)]
-        parts.append(_write(pathlib.Path(config.output_dir), shown))
+        parts.append(_write(pathlib.Path(config.output_dir), shown, [trained.sweep for trained, _ in checked]))
     parts += write_pages(pages)
     return "\n\n".join(parts)
 
@@ -88,8 +91,14 @@ def _limit(trained: Trained) -> str:
     return f"A run fails if its validation loss ends above {trained.limit:.3f}, or if it diverges."
 
 
-def _write(folder: pathlib.Path, found: list[Trained]) -> str:
+def _write(folder: pathlib.Path, found: list[Trained], checked: list[Sweep]) -> str:
     from trainers.study.failures_figure import draw_failures  # matplotlib takes a while to import
 
-    names = [draw_failures(folder, trained) for trained in found]
-    return "\n".join(f"written: {folder / name}.csv, .svg, .png, .pdf" for name in names)
+    said = [f"written: {folder / draw_failures(folder, trained)}.csv, .svg, .png, .pdf" for trained in found]
+    for sweep in checked:
+        path = folder / sweep.folder.name / CHECKS
+        path.parent.mkdir(parents=True, exist_ok=True)
+        with atomic_file(path) as file:
+            file.write(checks_csv(read_checks(sweep)).encode())
+        said.append(f"written: {path}")
+    return "\n".join(said)

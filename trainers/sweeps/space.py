@@ -134,11 +134,6 @@ class SweepSettings(Settings):
     worker_timeout: float = option(
         300.0, "Seconds without a response after which a worker loses its trial to another.", identity=False
     )
-    known_results: str | None = option(
-        None,
-        "Folder with the kept files of this sweep (trainers.keep); runs that it has are taken from it.",
-        identity=False,
-    )
     threads: int = option(
         1, "Threads of each trial; 0: one per core, and then the last bits depend on the machine.", identity=True
     )
@@ -169,8 +164,6 @@ class SweepSettings(Settings):
         require(not getattr(self, "evaluate_only", False), rule, True)
         rule = "--warmup_periods is for linear and exponential among --warmups"
         require(tuned or not self.warmup_periods, rule, self.warmup_periods)
-        known = self.known_results
-        require(known is None or self.search == "grid", "--known_results is for --search=grid", known)
         self.axes  # noqa: B018 - checked here
 
     def identity(self) -> dict[str, Any]:

@@ -3,65 +3,22 @@
 import contextlib
 import dataclasses
 import functools
-import pathlib
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterator
 from typing import Any, Protocol
 
 from tqdm import tqdm
 
-from trainers.engine.flags import stored_config
 from trainers.engine.folder import RunFolder
+from trainers.results.layout import CONFIG
 from trainers.results.methods import Point
+from trainers.results.results_csv import read_results
 from trainers.results.tasks import OBJECTIVES, Objective, objective_named, sweep_command
-from trainers.results.trials import CONFIG, RESULT, RESULTS, TRIALS, Result, newest_folder, read_kept, read_results
+from trainers.results.trials import Result
 from trainers.sweeps.cluster import cluster_address, connected
 from trainers.sweeps.queue import GridSource, Queue, RunSource, ThisProcess, Workers, runs
 from trainers.sweeps.space import WORKERS_AT_MOST, grid, trial_config
-from trainers.system.errors import ConfigError, IncompleteError, require
-from trainers.system.files import UnreadableError, atomic_file, read_object
+from trainers.system.errors import IncompleteError
 from trainers.tasks import load_task
-
-
-def known_results(settings: Any) -> list[Result]:
-    """The runs of `--known_results`, except those that failed.
-
-    Raises:
-        ConfigError: They have another configuration, or cannot be read.
-    """
-    if settings.known_results is None:
-        return []
-    folder = pathlib.Path(settings.known_results)
-    require((folder / RESULTS).is_file(), f"--known_results must be a folder with {CONFIG} and {RESULTS}", str(folder))
-    try:
-        document, results = read_object(folder / CONFIG), read_kept(folder)
-    except UnreadableError as error:
-        raise ConfigError(f"--known_results must be the kept files of a sweep. Received: {folder} ({error})") from error
-    ours = sweep_identity(f"sweep of {settings.task}", settings)
-    theirs = sweep_identity(str(document.get("task")), stored_config(type(settings), document.get("config", {})))
-    check_same(ours, theirs, "--known_results must be runs of the same configuration", folder)
-    return [result for result in results if result.status != "failed"]
-
-
-def write_known(folder: pathlib.Path, results: Iterable[Result]) -> None:
-    """Writes results of earlier runs into the folder of a sweep, as if they were those of its own trials."""
-    for result in results:
-        trial = newest_folder(folder / TRIALS, result.name)
-        trial.mkdir(parents=True, exist_ok=True)
-        with atomic_file(trial / RESULT) as file:
-            file.write(dataclasses.replace(result, trial=trial.name).to_json().encode())
-
-
-def sweep_identity(task: str, settings: Any) -> dict[str, Any]:
-    """What the results of a sweep depend on, except where its data are."""
-    return {**settings.identity(), "task": task}
-
-
-def check_same(ours: Mapping[str, Any], theirs: Mapping[str, Any], rule: str, place: pathlib.Path) -> None:
-    """Raises a `ConfigError` if anything differs that results depend on."""
-    differing = sorted(name for name in {*ours, *theirs} if ours.get(name) != theirs.get(name))
-    if differing:
-        name = differing[0]
-        raise ConfigError(f"{rule}. Received: {name}={ours.get(name)!r}, and {place} has {theirs.get(name)!r}")
 
 
 class SweepProgress:
@@ -152,10 +109,11 @@ class SweepRun:
         for cell in self.cells:
             trial_config(settings, cell.values, "-")  # refuses invalid values before the first run
         self.folder = RunFolder(settings, f"sweep of {settings.task}")
-        self.results = {result.name: result for result in read_results(self.folder.path)}
-        planned = {cell.name for cell in self.cells}
-        self.known = [each for each in known_results(settings) if each.name in planned and self._is_open(each.name)]
-        self.results |= {result.name: result for result in self.known}
+        planned = {cell.name: cell.values for cell in self.cells}  # the text of a table has no types
+        self.results = {
+            result.name: dataclasses.replace(result, values=planned.get(result.name, result.values))
+            for result in read_results(self.folder.path)
+        }
 
     def run(self) -> str:
         """Runs everything that is not done."""
@@ -165,7 +123,6 @@ class SweepRun:
             if left:
                 workers.check(left, list(self.results.values()))
             with self.folder.working():
-                write_known(self.folder.path, self.known)
                 queue = Queue(source, self.results, self.settings.worker_timeout)
                 said = self._collect(queue, workers, done=len(self.cells) - len(left))
                 return self._conclude(said, queue)
@@ -225,4 +182,4 @@ class SweepRun:
         )
 
     def _command(self) -> str:
-        return sweep_command(self.settings.task, str(self.folder.path / "config.json"))
+        return sweep_command(self.settings.task, str(self.folder.path / CONFIG))

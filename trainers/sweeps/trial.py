@@ -17,8 +17,9 @@ from trainers.engine.devices import intra_op_threads
 from trainers.engine.folder import board_tag
 from trainers.engine.run import train
 from trainers.engine.task import Task
+from trainers.results.layout import AGAIN, ATTEMPTS, BOARD, CHECKPOINTS, RESULT, TRIALS
 from trainers.results.methods import Point
-from trainers.results.trials import AGAIN, RESULT, TRIALS, Result, newest_folder, read_result
+from trainers.results.trials import Result, newest_folder, read_result
 from trainers.sweeps.preflight import check_cells
 from trainers.sweeps.queue import Job, Outcome, Returned
 from trainers.sweeps.reuse import Setups
@@ -30,7 +31,6 @@ from trainers.system.files import UnreadableError, atomic_file, read_object, rem
 from trainers.system.signals import StopRequested
 from trainers.tasks import load_task
 
-ATTEMPTS = "attempts.json"
 ATTEMPTS_AT_MOST = 3  # that ended with their process and got no further than the one before
 # The errors of file systems without hard links.
 _NO_LINKS = (errno.EPERM, errno.ENOTSUP, errno.EMLINK, errno.ENOSYS)
@@ -93,7 +93,7 @@ class Trials:
 
     def _attempt(self, folder: pathlib.Path, values: dict[str, Any]) -> Result:
         """Runs the trial, or returns a failure if several attempts have ended their process."""
-        progress = Checkpoints(folder / "checkpoints").newest_header()
+        progress = Checkpoints(folder / CHECKPOINTS).newest_header()
         step, before = progress.get("step", 0), progress.get("seconds", 0.0)
         count = _attempts(folder, step)
         if count >= ATTEMPTS_AT_MOST:
@@ -110,12 +110,7 @@ class Trials:
 
 def this_environment() -> dict[str, Any]:
     """The environment of the trials that this process runs."""
-    return {
-        "versions": versions(),
-        "git_revision": git_revision(),
-        "machine": this_machine(),
-        "threads": intra_op_threads(),
-    }
+    return {**versions(), **this_machine(), "git_revision": git_revision(), "threads": intra_op_threads()}
 
 
 def _attempts(folder: pathlib.Path, step: int) -> int:
@@ -157,10 +152,7 @@ def run_cell(task: Task, config: Config, setups: Setups, values: dict[str, Any],
 
 
 def _known(folder: pathlib.Path) -> Result | None:
-    try:
-        return read_result(folder)
-    except (FileNotFoundError, NotADirectoryError):
-        return None
+    return read_result(folder) if (folder / RESULT).exists() else None
 
 
 def _take_over(folder: pathlib.Path) -> pathlib.Path:
@@ -199,7 +191,7 @@ def _write_once(folder: pathlib.Path, result: Result) -> Result:
 
 def _write_board(folder: pathlib.Path, values: dict[str, Any], objective: str) -> None:
     """Writes the hyperparameters and the objective of a trial for TensorBoard's HParams."""
-    with tf.summary.create_file_writer(str(folder / "tensorboard")).as_default():
+    with tf.summary.create_file_writer(str(folder / BOARD)).as_default():
         metric = hparams.Metric(board_tag(objective), display_name=objective)
         hparams.hparams_config([hparams.HParam(name) for name in values], [metric])
         hparams.hparams(values, trial_id=folder.name)

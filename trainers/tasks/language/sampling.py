@@ -11,20 +11,21 @@ import tensorflow as tf
 from trainers.engine.devices import find_gpus
 from trainers.engine.flags import read_config
 from trainers.engine.program import train_task
+from trainers.results.layout import BASELINES, CONFIG, VOCABULARY
 from trainers.system.errors import ConfigError
 from trainers.tasks.language.config import LanguageConfig
 from trainers.tasks.language.data import split_words
-from trainers.tasks.language.task import BASELINES, VOCABULARY, LanguageModeling
+from trainers.tasks.language.task import LanguageModeling
 from trainers.tasks.language.vocabulary import END, Vocabulary
 
 
 def sample_text(config: LanguageConfig) -> str:
     """Returns the text of `--sample`, continued by the best model in `--output_dir`."""
     folder = pathlib.Path(config.output_dir)
-    for name in ("config.json", VOCABULARY, "best.keras"):
+    for name in (CONFIG, VOCABULARY, "best.keras"):
         if not (folder / name).exists():
             raise ConfigError(f"--sample needs a trained model in --output_dir. Received: no {folder / name}")
-    trained = read_config(folder / "config.json")
+    trained = read_config(folder / CONFIG)
     vocabulary = Vocabulary.load(folder / VOCABULARY)
     find_gpus()
     model = keras.models.load_model(folder / "best.keras", compile=False)

@@ -13,6 +13,7 @@ from trainers.engine.data import Source
 from trainers.engine.folder import RunFolder
 from trainers.engine.task import Task
 from trainers.layers import LayerError
+from trainers.results.layout import BASELINES, VOCABULARY
 from trainers.system.errors import ConfigError
 from trainers.system.files import atomic_file
 from trainers.tasks.language.blocks import IGNORED, ValidationWindows
@@ -21,8 +22,6 @@ from trainers.tasks.language.data import TextData, load_text
 from trainers.tasks.language.models import build_language_model
 from trainers.tasks.language.ngrams import UNIGRAM_LOSS, bigram_perplexity, unigram_loss, unigram_perplexity
 from trainers.tasks.sizes import sizes_of
-
-VOCABULARY, BASELINES = "vocabulary.txt", "baselines.json"
 
 
 class LanguageModeling(Task):

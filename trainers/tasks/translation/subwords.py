@@ -12,13 +12,14 @@ from typing import Any
 
 import sentencepiece
 
+from trainers.results.layout import SUBWORDS
 from trainers.system.errors import DataError
 from trainers.system.files import atomic_file
 from trainers.tasks.translation.config import BOS, EOS, PAD, UNK
 from trainers.tasks.translation.parallel_text import Pair
 
 LEAST = 4 + 256  # the special tokens and every byte
-MODEL, FACTS = "subwords.model", "subwords.json"
+MODEL, FACTS = f"{SUBWORDS}.model", f"{SUBWORDS}.json"
 MOST_SENTENCES = 4_000_000  # to learn subwords from; of a larger text, every second, third, ... pair
 LONGEST = 2**16  # bytes; longer sentences are not used to learn subwords
 SETTINGS: dict[str, Any] = {

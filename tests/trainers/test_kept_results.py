@@ -1,0 +1,120 @@
+"""The results in docs can be read, have nothing of anybody's machine, and give the tables of the documentation."""
+
+import dataclasses
+import json
+import pathlib
+import re
+import shutil
+import socket
+
+from tests.pages import ROOT
+from tests.trainers.reports import same, write_analysis, write_sweep
+from trainers.analysis.findings import findings
+from trainers.evidence.config import EvidenceConfig
+from trainers.evidence.pages import begin, new_page, with_parts
+from trainers.evidence.program import judge_sweeps
+from trainers.evidence.questions import answers, published_answers
+from trainers.evidence.sources import read_analyses, read_sweeps
+from trainers.evidence.summary import summary_csv, summary_markdown
+from trainers.evidence.tables import tuned_texts
+from trainers.figures.paper import draw_gradients
+from trainers.reports.claims_sweeps import sweep_claims
+from trainers.results.layout import ANALYSIS_TABLE, CHECKS, CONFIG, RESULT, RESULTS, STATUS, SUMMARY, TRIALS
+from trainers.results.records import read_series
+from trainers.results.results_csv import read_results, results_csv
+from trainers.results.runs import read_runs
+from trainers.study.conditions import DYNAMIC
+from trainers.study.failures import Trained, has_losses
+from trainers.study.program import study_tables
+
+FILES = {ANALYSIS_TABLE, CHECKS, CONFIG, RESULTS, STATUS, SUMMARY}
+LARGEST = 1_500_000  # bytes per file, enough for 10,000 measured iterations
+# A path from the root or from somebody's home, of at least two names: "1/2" and ".../mnist" are none.
+PATHS = re.compile(r"(?:(?<=^)|(?<=[\s\"'=,(:\[]))[~/]+[\w.@+-]+/[\w.@+-]", re.MULTILINE)
+
+
+def summary(sweep):
+    """The tables and verdicts that follow from the other files."""
+    return summary_markdown(sweep.table(), f"{sweep.task}, {sweep.subject}", sweep.results, sweep.terms)
+
+
+def told(folder):
+    """All that is told of the only sweep in a folder."""
+    runs = read_runs([str(folder)])
+    assert not runs.problems
+    [sweep] = runs.sweeps
+    table = sweep.table()
+    return summary_csv(table), summary_markdown(table, results=sweep.results), sweep_claims([sweep])
+
+
+def test_a_table_alone_says_what_the_folder_of_the_sweep_says(tmp_path):
+    sweep, kept = write_sweep(tmp_path / "digits", same), tmp_path / "kept/digits"
+    kept.mkdir(parents=True)
+    shutil.copy(sweep / CONFIG, kept)
+    for result in read_results(sweep):
+        made = dataclasses.replace(result, environment={"threads": 1 + result.values["seed"] // 3})
+        (sweep / TRIALS / result.trial / RESULT).write_text(made.to_json())
+    (kept / RESULTS).write_text(results_csv(read_results(sweep), "val_error"))
+    assert told(kept) == told(sweep)
+    assert "Runs differ in threads: 1 (12 runs), 2 (6 runs)." in told(kept)[1]
+    ours, theirs = (judge_sweeps(EvidenceConfig((str(folder),))) for folder in (sweep, kept))
+    assert theirs == ours
+    assert "inconclusive" in ours
+
+
+def test_the_table_of_a_gradient_analysis_gives_its_findings(tmp_path):
+    folder, kept = write_analysis(tmp_path / "runs/gradients"), tmp_path / "kept/gradients"
+    draw_gradients(folder, read_series(folder))
+    kept.mkdir(parents=True)
+    for name in (CONFIG, ANALYSIS_TABLE):
+        shutil.copy(folder / name, kept)
+    [ours], [theirs] = (read_runs([str(tmp_path / name)]).analyses for name in ("runs", "kept"))
+    assert findings(theirs.series) == findings(ours.series)
+    assert theirs.series["t"] == ours.series["t"]
+
+
+FOLDERS = [str(ROOT / "docs/results"), str(ROOT / "docs/study")]
+PAGES = [ROOT / page for page in ("README.md", "docs/results.md", "docs/analyses.md")]
+KEPT = sorted(path for folder in FOLDERS for path in pathlib.Path(folder).glob("*/*"))
+
+
+def test_nothing_large_and_nothing_of_a_machine_is_in_the_repository():
+    assert {path.name for path in KEPT} <= FILES
+    assert sum(path.stat().st_size for path in KEPT) < 5_000_000
+    for path in KEPT:
+        text = path.read_text()
+        assert len(text) <= LARGEST, path
+        assert not PATHS.search(text), path
+        assert not re.search(rf"\b{re.escape(socket.gethostname())}\b", text), path
+        if path.name == "config.json":
+            assert set(json.loads(text)["machine"]) == {"cores", "processor", "python"}, path
+
+
+def test_everything_in_the_repository_can_be_read():
+    runs = read_runs(FOLDERS)
+    assert not runs.problems
+    assert all(sweep.results for sweep in runs.sweeps)
+
+
+def test_tables_and_verdicts_of_the_documentation_are_those_of_the_runs_that_are_kept():
+    for sweep in read_runs(FOLDERS).sweeps:
+        assert (sweep.folder.path / "summary.md").read_text() == summary(sweep), sweep.folder.name
+    sweeps, problems = read_sweeps(FOLDERS[:1])
+    found, analyses = [*answers(sweeps), *published_answers()], read_analyses(FOLDERS[:1], problems)
+    assert not problems
+    for page in PAGES:
+        assert new_page(page, sweeps, analyses, found, tuned_texts(sweeps)) == page.read_text(), page.name
+    studied = [Trained(sweep) for sweep in read_sweeps(FOLDERS[1:])[0] if has_losses(sweep)]
+    tables = study_tables([trained for trained in studied if DYNAMIC in trained.runs])
+    page = ROOT / "docs/dynamic_warmup.md"
+    assert with_parts(page, tables) == page.read_text()
+
+
+def test_every_difference_of_tuned_and_untuned_warmups_on_the_page_is_one_of_the_verdicts():
+    page = (ROOT / "docs/results.md").read_text()
+    verdicts = page.partition(begin("verdicts"))[2]
+    table = page.partition("### Tuned against untuned")[2].partition("\n- ")[0]
+    told = re.findall(r"([+-][\d.]+) \[([+-][\d.]+), ([+-][\d.]+)\]", table)
+    assert len(told) == 9
+    for mean, low, high in told:
+        assert re.search(rf"best period - \w+: \{mean} \w+, 90 % interval \{low} to \{high}, ", verdicts), mean
