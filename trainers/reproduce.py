@@ -45,13 +45,13 @@ class ReproductionConfig(Settings):
         None, "Folder with mnist, emnist, imagenette, wikitext-2 and multi30k, or some of them, for --full."
     )
     only: tuple[str, ...] = option((), "The steps to run; by default, all.", PLANS.names)
-    workers: int | None = option(None, "Runs of a sweep in parallel; by default one per core, at most 4.")
+    workers: int | None = option(
+        None, "Runs of a sweep in parallel; by default one per core, at most 4.", low=1, high=WORKERS_AT_MOST
+    )
     dry_run: bool = option(False, "Run nothing; print the time that each step takes and how much of it is done.")
 
     def validate(self) -> None:
         super().validate()
-        rule = f"--workers must be an integer between 1 and {WORKERS_AT_MOST}"
-        require(self.workers is None or 1 <= self.workers <= WORKERS_AT_MOST, rule, self.workers)
         require(self.data is None or self.full, "--data is for --full", self.data)
 
 

@@ -50,7 +50,7 @@ from trainers.tasks.translation.config import TranslationConfig
         ({"decay": "linear"}, "--decay must be one of constant, step, cosine, inverse_sqrt. Received: 'linear'"),
         ({"beta_2": 1.0}, r"--beta_2 must be in \(0, 1\). Received: 1.0"),
         ({"learning_rate": -0.1}, "--learning_rate must be a number >= 0. Received: -0.1"),
-        ({"batch_size": 0}, "--batch_size must be an integer >= 1. Received: 0"),
+        ({"batch_size": 0}, "--batch_size must be an integer between 1 and .*Received: 0"),
         ({"batch_size": 50, "accumulate": 3}, "--batch_size must be a multiple of replicas x --accumulate = 1 x 3"),
         ({"batch_size": 500}, "--batch_size must not exceed what there is to train on, 200 examples. Received: 500"),
         ({"average": 6}, "--average must be at most the run's 5 checkpoints. Received: 6"),

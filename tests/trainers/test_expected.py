@@ -211,7 +211,7 @@ def test_a_profile_is_written_of_the_steps_asked_for(tmp_path):
         ({"patience": 0}, "--patience must be an integer >= 1. Received: 0"),
         ({"ema": 1.0}, r"--ema must be in \(0, 1\). Received: 1.0"),
         ({"ema": 0.9, "average": 2}, "--average and --ema exclude each other"),
-        ({"evaluate_steps": -1}, "--evaluate_steps must be a number >= 0. Received: -1"),
+        ({"evaluate_steps": -1}, "--evaluate_steps must be an integer >= 0. Received: -1"),
     ],
 )
 def test_values_that_cannot_be_are_refused(options, message):

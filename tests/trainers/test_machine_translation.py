@@ -228,10 +228,10 @@ def test_another_training_text_is_refused(trained, corpus, tmp_path):
     [
         ({"heads": 3}, ConfigError, "`heads` must divide width=32. Received: heads=3"),
         ({"label_smoothing": 1.0}, ConfigError, r"--label_smoothing must be in \[0, 1\). Received: 1.0"),
-        ({"beam": 0}, ConfigError, "--beam must be an integer >= 1. Received: 0"),
-        ({"beam": 10**9}, ConfigError, "--beam must be at most 1,024. Received: 1000000000"),
-        ({"pairs": 10**12}, ConfigError, "--pairs must be at most 10,000,000. Received: 1000000000000"),
-        ({"max_tokens": 0}, ConfigError, "--max_tokens must be an integer >= 1. Received: 0"),
+        ({"beam": 0}, ConfigError, "--beam must be an integer between 1 and 1024. Received: 0"),
+        ({"beam": 10**9}, ConfigError, "--beam must be an integer between 1 and 1024. Received: 1000000000"),
+        ({"pairs": 10**12}, ConfigError, "--pairs must be an integer between 1 and 10000000. Received: 1000000000000"),
+        ({"max_tokens": 0}, ConfigError, "--max_tokens must be an integer between 1 and .*Received: 0"),
         (
             {"max_tokens": 257, "accumulate": 2},
             ConfigError,

@@ -147,7 +147,7 @@ def test_another_configuration_is_refused(options, swept):
     [
         ({"warmups": ("linear",)}, r"--warmups=linear needs --warmup_periods. Received: \(\)"),
         ({"warmup_periods": (10,)}, "--warmup_periods is for linear and exponential among --warmups"),
-        ({"warmups": ("linear",), "warmup_periods": (0,)}, "--warmup_periods must be numbers > 0"),
+        ({"warmups": ("linear",), "warmup_periods": (0,)}, "--warmup_periods must be a number > 0"),
         ({"seeds": ("3-1",)}, "--seeds must have ranges whose first integer is not above the last. Received: '3-1'"),
         ({"seeds": ("0-4294967295",)}, "--seeds must have ranges of at most 10000 integers. Received: '0-4294967295'"),
         ({"evaluate_only": True}, "--evaluate_only is for a single run, not for a sweep. Received: True"),
@@ -161,7 +161,7 @@ def test_another_configuration_is_refused(options, swept):
         ({"cpus_per_trial": 0}, "--cpus_per_trial must be a number > 0. Received: 0"),
         ({"gpus_per_trial": 1.5}, r"--gpus_per_trial must be a number in \[0, 1\] or a whole number. Received: 1.5"),
         ({"gpus_per_trial": -1}, r"--gpus_per_trial must be .* Received: -1"),
-        ({"beta_2s": (0.9, 1.0)}, r"--beta_2s must be in \(0, 1\). Received: \(0.9, 1.0\)"),
+        ({"beta_2s": (0.9, 1.0)}, r"--beta_2s must be in \(0, 1\). Received: 1.0"),
         ({"learning_rates": (0.1, 0.1)}, "--learning_rates must have no value twice"),
         ({"seeds": ()}, "--seeds must have at least one value"),
         ({"search": "luck"}, "--search must be one of grid, random, bayesian, hyperband. Received: 'luck'"),

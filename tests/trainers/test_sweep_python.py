@@ -51,7 +51,7 @@ def test_the_call_takes_a_name_of_a_task_and_only_its_flags(tmp_path):
         sweep.run(TASK.name, tmp_path / "run", **FLAGS, rate=1)
     with pytest.raises(ConfigError, match=r"Values of `sweep` must have no comma. Received: \['a,b'\]"):
         sweep.run(TASK.name, tmp_path / "run", **FLAGS, sweep={"init_from": ["a,b"]})
-    with pytest.raises(ConfigError, match="--learning_rates must be numbers > 0"):
+    with pytest.raises(ConfigError, match="--learning_rates must be a number > 0"):
         sweep.run(TASK.name, tmp_path / "run", **{**FLAGS, "learning_rates": [0.0]})
     tf.constant(0)  # from here on TensorFlow is at work, whichever tests have run before
     with pytest.raises(ConfigError, match="--threads must be set before TensorFlow starts, or be 0"):

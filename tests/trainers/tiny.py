@@ -16,7 +16,7 @@ from trainers.engine.task import Task
 
 @dataclasses.dataclass(frozen=True)
 class TinyConfig(ExamplesConfig):
-    dropout: float = option(0.0, "Dropout rate.")
+    dropout: float = option(0.0, "Dropout rate.", low=0, below=1)
     normalise: bool = option(False, "Batch normalisation.")
     synchronised: bool = option(True, "Whether batch normalisation is synchronised over replicas.")
     bad_row: int = option(-1, "Row of the training data that holds an infinity.")

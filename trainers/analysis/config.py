@@ -3,6 +3,7 @@
 import dataclasses
 from typing import ClassVar
 
+from trainers.engine.config import BATCH_AT_MOST
 from trainers.engine.flags import option
 from trainers.results.methods import WARMUPS
 from trainers.system.errors import require
@@ -19,20 +20,21 @@ class AnalysisConfig(ImageConfig):
     subject = "Measurements"
     fixed_length: ClassVar[str] = "the measured updates are spread over the whole run"
 
-    steps: int | None = option(10_000, "Total number of updates.")
-    batch_size: int = option(256, "Examples per update, and per batch that gradients are sampled from.")
-    weight_decay: float = option(1e-4, "Decoupled weight decay.")
+    steps: int | None = option(10_000, "Total number of updates.", low=1)
+    batch_size: int = option(
+        256, "Examples per update, and per batch that gradients are sampled from.", low=1, high=BATCH_AT_MOST
+    )
+    weight_decay: float = option(1e-4, "Decoupled weight decay.", low=0)
     warmup: str | None = option("none", "Warmup; radam is RAdam itself.", WARMUPS)
-    gradient_samples: int = option(256, "Batches whose gradients are compared at each measurement.")
+    gradient_samples: int = option(
+        256, "Batches whose gradients are compared at each measurement.", low=2, high=SAMPLES_AT_MOST
+    )
     sampled_parameters: int | None = option(None, "Parameters sampled per weight matrix; 500, or all if fewer.")
-    measure_every: int = option(0, "Updates between two measurements; 0: log-spaced.")
+    measure_every: int = option(0, "Updates between two measurements; 0: log-spaced.", low=0)
 
     def validate(self) -> None:
         super().validate()
         require(self.steps is not None, "--steps must be an integer >= 1", self.steps)
-        rule = f"--gradient_samples must be an integer between 2 and {SAMPLES_AT_MOST}"
-        require(2 <= self.gradient_samples <= SAMPLES_AT_MOST, rule, self.gradient_samples)
-        require(self.measure_every >= 0, "--measure_every must be an integer >= 0", self.measure_every)
         require(self.model == "mlp", "--model must be mlp here; for other models use tfwarmup.probes", self.model)
         require(
             self.optimizer in OPTIMIZERS, f"--optimizer must be one of {', '.join(OPTIMIZERS)} here", self.optimizer

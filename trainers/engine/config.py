@@ -2,14 +2,11 @@
 
 import dataclasses
 import math
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import Any, ClassVar
 
 from trainers.engine.flags import Settings, option
 from trainers.results.methods import FIRST_STEPS, TUNED_WARMUPS, WARMUPS
 from trainers.system.errors import require
-
-if TYPE_CHECKING:
-    from tfwarmup.warmups import Warmup
 
 STRATEGIES = ("auto", "one", "mirrored", "multiworker")
 PRECISIONS = ("float32", "mixed_float16", "mixed_bfloat16")
@@ -22,7 +19,7 @@ DECAY_FLAGS = {
     **{"decay_epochs": "step", "decay_factor": "step", "decay_period": "inverse_sqrt"},
     **{"decay_start": "cosine", "decay_floor": "cosine"},
 }
-SEEDS = range(2**32)  # those that NumPy accepts
+SEED_AT_MOST = 2**32 - 1  # for NumPy
 DEVICES_AT_MOST, BATCH_AT_MOST = 1024, 2**31 - 1
 
 
@@ -45,23 +42,26 @@ class RecordFlags(Settings):
 
     subject = "Records"
 
-    log_every: int = option(50, "Updates between two records.", identity=False)
+    log_every: int = option(50, "Updates between two records.", low=1, identity=False)
     checkpoint_every: int = option(
         500,
         "Updates between two checkpoints, a multiple of --log_every; 0: every epoch.",
+        low=0,
         identity=_why_checkpoints_matter,
     )
-    checkpoint_minutes: float = option(15.0, "Maximum minutes between two checkpoints; 0: no limit.", identity=False)
-    evaluate_every: int = option(1, "Epochs between two validations; the last epoch always has one.")
-    evaluate_steps: int = option(0, "Updates between two validations, instead of --evaluate_every; 0: by epochs.")
+    checkpoint_minutes: float = option(
+        15.0, "Maximum minutes between two checkpoints; 0: no limit.", low=0, identity=False
+    )
+    evaluate_every: int = option(1, "Epochs between two validations; the last epoch always has one.", low=1)
+    evaluate_steps: int = option(
+        0, "Updates between two validations, instead of --evaluate_every; 0: by epochs.", low=0
+    )
     save_models: bool = option(True, "Save best.keras and last.keras.", identity=False)
     progress: bool = option(True, "Show a progress bar.", identity=False)
     profile: tuple[int, ...] = option((), "First and last update of a profile for TensorBoard.", identity=False)
 
     def validate(self) -> None:
         super().validate()
-        at_least_one(self, "log_every", "evaluate_every")
-        at_least_zero(self, "checkpoint_every", "checkpoint_minutes", "evaluate_steps")
         ordered = not self.profile or (len(self.profile) == 2 and 0 <= self.profile[0] < self.profile[1])
         require(ordered, "--profile must be two numbers of updates, the first below the second", self.profile)
         require(
@@ -78,20 +78,18 @@ class DeviceFlags(Settings):
     subject = "Devices"
 
     strategy: str = option("auto", "Devices; auto uses all visible GPUs, or one device.", STRATEGIES)
-    logical_devices: int = option(1, "Split the CPU into this many devices, to try replicas without GPUs.")
+    logical_devices: int = option(
+        1, "Split the CPU into this many devices, to try replicas without GPUs.", low=1, high=DEVICES_AT_MOST
+    )
     precision: str = option("float32", "Precision of the layers.", PRECISIONS)
     threads: int = option(
-        0, "Threads that an operation may use; 0: one per core. Another number changes the last bits.", identity=False
+        0,
+        "Threads that an operation may use; 0: one per core. Another number changes the last bits.",
+        low=0,
+        identity=False,
     )
     xla: bool = option(False, "Compile the forward and backward pass with XLA.")
-    accumulate: int = option(1, "Split the batch of a replica into this many micro-batches, to save memory.")
-
-    def validate(self) -> None:
-        super().validate()
-        at_least_one(self, "logical_devices", "accumulate")
-        rule = f"--logical_devices must be at most {DEVICES_AT_MOST}"
-        require(self.logical_devices <= DEVICES_AT_MOST, rule, self.logical_devices)
-        at_least_zero(self, "threads")
+    accumulate: int = option(1, "Split the batch of a replica into this many micro-batches, to save memory.", low=1)
 
 
 @dataclasses.dataclass(frozen=True)
@@ -101,13 +99,15 @@ class OptimizerFlags(Settings):
     subject = "Optimizer"
 
     optimizer: str = option("adam", "adam and radam are tfwarmup's, the others Keras'.", OPTIMIZERS)
-    learning_rate: float = option(1e-3, "Learning rate after the warmup and before the decay.")
-    beta_1: float = option(0.9, "Discount of the first moment.")
-    beta_2: float = option(0.999, "Discount of the second moment; the untuned warmups follow from it.")
-    epsilon: float = option(1e-8, "Epsilon of the optimizer.")
-    momentum: float = option(0.9, "Momentum of --optimizer=keras_sgd and keras_nag.")
-    weight_decay: float = option(0.0, "Decoupled weight decay.")
-    global_clipnorm: float | None = option(None, "Clip the gradient of the whole batch to this norm.")
+    learning_rate: float = option(1e-3, "Learning rate after the warmup and before the decay.", low=0)
+    beta_1: float = option(0.9, "Discount of the first moment.", low=0, below=1)
+    beta_2: float = option(
+        0.999, "Discount of the second moment; the untuned warmups follow from it.", above=0, below=1
+    )
+    epsilon: float = option(1e-8, "Epsilon of the optimizer.", low=0)
+    momentum: float = option(0.9, "Momentum of --optimizer=keras_sgd and keras_nag.", low=0, below=1)
+    weight_decay: float = option(0.0, "Decoupled weight decay.", low=0)
+    global_clipnorm: float | None = option(None, "Clip the gradient of the whole batch to this norm.", above=0)
     warmup: str | None = option(
         None,
         "Warmup; radam is RAdam itself. Default: radam for --optimizer=radam, none for keras_sgd and keras_nag, "
@@ -120,20 +120,13 @@ class OptimizerFlags(Settings):
     clip_update_rms: bool = option(False, "Lower the rate of variables with unusually large gradients (StableAdamW).")
     decay: str = option("constant", "Decay of the learning rate.", DECAYS)
     decay_epochs: tuple[float, ...] = option((30.0, 60.0), "Epochs after which --decay=step multiplies the rate.")
-    decay_factor: float = option(0.1, "Factor by which --decay=step multiplies the rate.")
-    decay_period: float = option(4000.0, "Updates after which --decay=inverse_sqrt begins.")
-    decay_start: int = option(0, "Updates after which --decay=cosine begins; it ends with the run.")
-    decay_floor: float = option(0.0, "Fraction of the learning rate that --decay=cosine ends at.")
+    decay_factor: float = option(0.1, "Factor by which --decay=step multiplies the rate.", above=0)
+    decay_period: float = option(4000.0, "Updates after which --decay=inverse_sqrt begins.", above=0)
+    decay_start: int = option(0, "Updates after which --decay=cosine begins; it ends with the run.", low=0)
+    decay_floor: float = option(0.0, "Fraction of the learning rate that --decay=cosine ends at.", low=0, below=1)
 
     def validate(self) -> None:
         super().validate()
-        require(0 <= self.learning_rate < math.inf, "--learning_rate must be a number >= 0", self.learning_rate)
-        require(0 <= self.beta_1 < 1, "--beta_1 must be in [0, 1)", self.beta_1)
-        require(0 < self.beta_2 < 1, "--beta_2 must be in (0, 1)", self.beta_2)
-        at_least_zero(self, "epsilon", "weight_decay", "decay_start")
-        above_zero(self, "global_clipnorm", "decay_factor", "decay_period")
-        require(0 <= self.momentum < 1, "--momentum must be in [0, 1)", self.momentum)
-        require(0 <= self.decay_floor < 1, "--decay_floor must be in [0, 1)", self.decay_floor)
         self._validate_warmup()
         self._validate_decay()
 
@@ -187,12 +180,18 @@ class Config(OptimizerFlags, DeviceFlags, RecordFlags):
     batch_flag: ClassVar[str]  # the field with the size of the global batch, in the unit of the task
     fixed_length: ClassVar[str] = ""  # why a run cannot be extended, for programs that extend none
 
-    seed: int = option(1, "Seed of everything random.")
-    epochs: int = option(10, "Passes over the training data.", identity=_why_length_matters)
-    steps: int | None = option(None, "Total number of updates, instead of --epochs.", identity=_why_length_matters)
-    average: int = option(1, "At the end, average the weights of this many of the last checkpoints: average.keras.")
-    ema: float | None = option(None, "Momentum of a moving average of the weights, which is validated and saved.")
-    patience: int | None = option(None, "End the run after this many validations in a row without improvement.")
+    seed: int = option(1, "Seed of everything random.", low=0, high=SEED_AT_MOST)
+    epochs: int = option(10, "Passes over the training data.", low=1, identity=_why_length_matters)
+    steps: int | None = option(
+        None, "Total number of updates, instead of --epochs.", low=1, identity=_why_length_matters
+    )
+    average: int = option(
+        1, "At the end, average the weights of this many of the last checkpoints: average.keras.", low=1
+    )
+    ema: float | None = option(
+        None, "Momentum of a moving average of the weights, which is validated and saved.", above=0, below=1
+    )
+    patience: int | None = option(None, "End the run after this many validations in a row without improvement.", low=1)
     init_from: str | None = option(None, "Start from the weights of a .keras file, or of the run in a folder.")
     evaluate_only: bool = option(
         False, "Train nothing: evaluate the model of --init_from, or else of --output_dir.", identity=False
@@ -205,12 +204,7 @@ class Config(OptimizerFlags, DeviceFlags, RecordFlags):
 
     def validate(self) -> None:
         super().validate()
-        at_least_one(self, self.batch_flag, "average", "epochs", "steps", "patience")
-        require(self.ema is None or 0 < self.ema < 1, "--ema must be in (0, 1)", self.ema)
         require(self.ema is None or self.average == 1, "--average and --ema exclude each other", self.ema)
-        rule = f"--{self.batch_flag} must be at most {BATCH_AT_MOST}"
-        require(self.global_batch <= BATCH_AT_MOST, rule, self.global_batch)
-        check_seed("seed", self.seed)
 
     @property
     def global_batch(self) -> int:
@@ -225,45 +219,6 @@ class ExamplesConfig(Config):
     subject = "Training"
     batch_flag: ClassVar[str] = "batch_size"
 
-    batch_size: int = option(128, "Global batch: examples per update, over all replicas and micro-batches.")
-
-
-def at_least_one(config: Settings, *names: str) -> None:
-    """Requires integers >= 1, or `None`."""
-    for name in names:
-        value = getattr(config, name)
-        require(value is None or value >= 1, f"--{name} must be an integer >= 1", value)
-
-
-def at_least_zero(config: Settings, *names: str) -> None:
-    for name in names:
-        value = getattr(config, name)
-        require(0 <= value < math.inf, f"--{name} must be a number >= 0", value)
-
-
-def above_zero(config: Settings, *names: str) -> None:
-    """Requires finite numbers > 0, or `None`."""
-    for name in names:
-        value = getattr(config, name)
-        require(value is None or 0 < value < math.inf, f"--{name} must be a number > 0", value)
-
-
-def check_seed(name: str, *seeds: int) -> None:
-    for seed in seeds:
-        require(seed in SEEDS, f"--{name} must be an integer between 0 and 2^32 - 1", seed)
-
-
-WARMUP_FLAGS = ("warmup", "warmup_period", "first_steps")
-
-
-def flags_warmup(warmup: str, warmup_period: float | None, first_steps: str) -> "Warmup":
-    """The values of `--warmup`, `--warmup_period` and `--first_steps` as one object.
-
-    >>> flags_warmup("radam", None, "nothing")
-    Rectified()
-    """
-    from tfwarmup import warmups  # takes seconds, and is not needed to read flags
-
-    if warmup == "radam":
-        return warmups.get("radam", first_steps=first_steps, period=warmup_period)
-    return warmups.get(warmup, period=warmup_period)
+    batch_size: int = option(
+        128, "Global batch: examples per update, over all replicas and micro-batches.", low=1, high=BATCH_AT_MOST
+    )

@@ -5,8 +5,9 @@ from collections.abc import Collection, Mapping
 from typing import Any
 
 from tfwarmup.factors import untuned_exponential_period, untuned_linear_period
-from trainers.engine.config import Config, flags_warmup
+from trainers.engine.config import Config
 from trainers.engine.devices import describe_devices
+from trainers.engine.optimizers import flags_warmup
 from trainers.engine.setup import Setup
 from trainers.engine.task import Task
 

@@ -8,7 +8,7 @@ import os
 import re
 import typing
 from collections.abc import Callable, Iterable, Sequence
-from typing import Any, ClassVar, TypeVar
+from typing import Any, ClassVar, NamedTuple, TypeVar
 
 from absl import flags
 
@@ -24,7 +24,36 @@ BY_CONTENT = "content"
 CONFIG_HELP = "config.json of another run to repeat; flags on the command line take precedence."
 # The integers that TensorFlow, NumPy and JSON files can hold.
 INTEGERS = range(-(2**63), 2**63)
+POWERS: dict[Any, str] = {2**31 - 1: "2^31 - 1", 2**32 - 1: "2^32 - 1"}  # bounds in words
 RANGE_AT_MOST = 10_000  # integers in a range such as `1-10`
+
+
+class Bounds(NamedTuple):
+    """The numbers that a flag allows: a lower and an upper bound, each inclusive or exclusive, see `option`."""
+
+    low: float | None
+    above: float | None
+    high: float | None
+    below: float | None
+
+    def allow(self, number: Any) -> bool:
+        over = number > self.above if self.low is None else number >= self.low
+        return bool(over and (number < self.below if self.high is None else number <= self.high))
+
+    def rule(self, kind: str) -> str:
+        """What a number must be.
+
+        >>> Bounds(1, None, None, math.inf).rule("an integer"), Bounds(0, None, 2**32 - 1, None).rule("an integer")
+        ('an integer >= 1', 'an integer between 0 and 2^32 - 1')
+        >>> Bounds(None, 0, None, math.inf).rule("a number"), Bounds(0, None, None, 1).rule("a number")
+        ('a number > 0', 'in [0, 1)')
+        """
+        if math.inf in (self.high, self.below):
+            return f"{kind} > {self.above}" if self.low is None else f"{kind} >= {self.low}"
+        if kind == "an integer":
+            return f"{kind} between {self.low} and {POWERS.get(self.high, self.high)}"
+        begin = f"({self.above}" if self.low is None else f"[{self.low}"
+        return f"in {begin}, {self.below})" if self.high is None else f"in {begin}, {self.high}]"
 
 
 def option(
@@ -32,6 +61,10 @@ def option(
     help: str,
     choices: tuple[str, ...] | None = None,
     *,
+    low: float | None = None,
+    above: float | None = None,
+    high: float | None = None,
+    below: float | None = None,
     identity: Identity = True,
     positional: bool = False,
     repeated: bool = False,
@@ -42,13 +75,19 @@ def option(
         default: The value if the flag is not given.
         help: The text in `--help`.
         choices: The allowed values.
+        low: The lowest allowed number.
+        above: Instead of `low`, a number that is itself too low.
+        high: The highest allowed number.
+        below: Instead of `high`, a number that is itself too high; by default infinity, if there is a lower bound.
         identity: Whether another value makes a different run, see `Identity`.
         positional: True for the one field that is not a flag, but takes the positional arguments.
         repeated: True for a tuple whose flag is given once per item, so that items may contain commas.
     """
+    bounds = Bounds(low, above, high, math.inf if high is None and below is None else below)
     metadata = {
         "help": help,
         "choices": choices,
+        "bounds": None if low is None and above is None else bounds,
         "identity": identity,
         "positional": positional,
         "repeated": repeated,
@@ -65,12 +104,17 @@ class Flags:
     def validate(self) -> None:
         """Raises a `ConfigError` for the first invalid value."""
         for field in dataclasses.fields(self):
-            choices, value = field.metadata["choices"], getattr(self, field.name)
+            value = getattr(self, field.name)
             for item in value if isinstance(value, tuple) else (value,):
-                if choices and item is not None and item not in choices:
-                    raise ConfigError(f"--{field.name} must be one of {', '.join(choices)}. Received: {item!r}")
-            if field.name.endswith("dropout"):  # a probability, whatever the task
-                require(0 <= value < 1, f"--{field.name} must be in [0, 1)", value)
+                if item is not None:
+                    self._check_item(field.name, item, field.metadata["choices"], field.metadata["bounds"])
+
+    def _check_item(self, name: str, item: Any, choices: tuple[str, ...] | None, bounds: Bounds | None) -> None:
+        if choices:
+            require(item in choices, f"--{name} must be one of {', '.join(choices)}", item)
+        if bounds and not bounds.allow(item):
+            kind = "an integer" if "int" in str(typing.get_type_hints(type(self))[name]) else "a number"
+            raise ConfigError(f"--{name} must be {bounds.rule(kind)}. Received: {item!r}")
 
     def require_default(self, name: str, owner: str, instead: str) -> None:
         """Refuses a value that would have no effect, and says how to undo it: a flagfile may have set it."""

@@ -10,10 +10,11 @@ from keras import ops
 from keras.optimizers.schedules import CosineDecay, LearningRateSchedule, PiecewiseConstantDecay
 
 import tfwarmup
-from tfwarmup import compat
+from tfwarmup import compat, warmups
 from tfwarmup.analysis.applied import Applied, moments, needs_gradient, update_magnitudes
 from tfwarmup.analysis.samples import ParameterSample
-from trainers.engine.config import Config, flags_warmup
+from tfwarmup.warmups import Warmup
+from trainers.engine.config import Config
 from trainers.system.errors import ConfigError
 
 KERAS_OPTIMIZERS = {
@@ -115,6 +116,20 @@ def _named_optimizer(config: Config, rate: float | LearningRateSchedule) -> kera
     if config.resolved_warmup == "radam":
         return tfwarmup.RAdam(rate, first_steps=config.first_steps, **options)
     return tfwarmup.Adam(rate, warmup=warmup, **options)
+
+
+WARMUP_FLAGS = ("warmup", "warmup_period", "first_steps")
+
+
+def flags_warmup(warmup: str, warmup_period: float | None, first_steps: str) -> Warmup:
+    """The values of `--warmup`, `--warmup_period` and `--first_steps` as one object.
+
+    >>> flags_warmup("radam", None, "nothing")
+    Rectified()
+    """
+    if warmup == "radam":
+        return warmups.get("radam", first_steps=first_steps, period=warmup_period)
+    return warmups.get(warmup, period=warmup_period)
 
 
 class UpdateSize:

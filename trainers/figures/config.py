@@ -2,10 +2,9 @@
 
 import dataclasses
 
-from trainers.engine.config import check_seed
+from trainers.engine.config import SEED_AT_MOST
 from trainers.engine.flags import Settings, option
 from trainers.results.methods import FIRST_STEPS, WARMUPS
-from trainers.system.errors import require
 
 AT_MOST = 10**7  # so that everything fits into memory
 
@@ -17,8 +16,8 @@ class SimulationConfig(Settings):
     subject = "Simulation"
     trains = False
 
-    parameters: int = option(25_000, "Number of parameters, each with its own gradients.")
-    iterations: int = option(1000, "Number of updates.")
+    parameters: int = option(25_000, "Number of parameters, each with its own gradients.", low=1, high=AT_MOST)
+    iterations: int = option(1000, "Number of updates.", low=1, high=AT_MOST)
     variance: float = option(1e-9, "Variance of the gradients.")
     beta_1: float = option(0.9, "Discount of the first moment.")
     beta_2: float = option(0.999, "Discount of the second moment.")
@@ -26,14 +25,10 @@ class SimulationConfig(Settings):
     warmup: str = option("none", "Warmup; radam is RAdam itself.", WARMUPS)
     warmup_period: float | None = option(None, "Period of --warmup=linear and exponential, in updates.")
     first_steps: str = option("momentum", "What RAdam does while rho_t <= 4.", FIRST_STEPS)
-    seed: int = option(1, "Seed of the gradients.")
+    seed: int = option(1, "Seed of the gradients.", low=0, high=SEED_AT_MOST)
 
     def validate(self) -> None:
         super().validate()
-        check_seed("seed", self.seed)
-        for name in ("parameters", "iterations"):
-            value = getattr(self, name)
-            require(1 <= value <= AT_MOST, f"--{name} must be an integer between 1 and {AT_MOST}", value)
         if self.warmup != "radam":
             self.require_default("first_steps", "--warmup=radam", self.warmup)
 
@@ -46,8 +41,4 @@ class WarmupConfig(Settings):
     trains = False
 
     beta_2: float = option(0.999, "Discount of the second moment, for the figure of the factors.")
-    updates: int = option(5000, "Number of updates in the figure of the factors.")
-
-    def validate(self) -> None:
-        super().validate()
-        require(2 <= self.updates <= AT_MOST, f"--updates must be an integer between 2 and {AT_MOST}", self.updates)
+    updates: int = option(5000, "Number of updates in the figure of the factors.", low=2, high=AT_MOST)

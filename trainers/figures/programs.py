@@ -2,8 +2,8 @@
 
 from tfwarmup import effective_warmup_period
 from tfwarmup.analysis.simulation import Magnitudes, simulate_updates
-from trainers.engine.config import WARMUP_FLAGS, flags_warmup
 from trainers.engine.folder import RunFolder
+from trainers.engine.optimizers import WARMUP_FLAGS, flags_warmup
 from trainers.figures.config import SimulationConfig, WarmupConfig
 from trainers.figures.paper import draw_effective_periods, draw_factors, draw_magnitudes
 from trainers.results.methods import DRAWN, STYLES

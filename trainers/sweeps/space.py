@@ -9,7 +9,7 @@ import typing
 from collections.abc import Iterable
 from typing import Any, ClassVar
 
-from trainers.engine.config import Config, check_seed
+from trainers.engine.config import SEED_AT_MOST, Config
 from trainers.engine.flags import Settings, make_config, option
 from trainers.results.methods import (
     FIELDS,
@@ -89,8 +89,10 @@ class SweepSettings(Settings):
     run_class: ClassVar[type[Config]] = Config  # of the task
 
     task: str = option(DEFAULT_TASK, "Task to train.", tuple(CONFIGS))
-    learning_rates: tuple[float, ...] = option((1e-4, 1e-3, 1e-2), "Values of --learning_rate.", identity=False)
-    beta_2s: tuple[float, ...] = option((0.99, 0.997, 0.999), "Values of --beta_2.", identity=False)
+    learning_rates: tuple[float, ...] = option(
+        (1e-4, 1e-3, 1e-2), "Values of --learning_rate.", above=0, identity=False
+    )
+    beta_2s: tuple[float, ...] = option((0.99, 0.997, 0.999), "Values of --beta_2.", above=0, below=1, identity=False)
     warmups: tuple[str, ...] = option(
         METHODS,
         "Values of --warmup, and of --first_steps as radam_nothing and so on; gi_adam is --gradient_init, stable_adam "
@@ -99,9 +101,11 @@ class SweepSettings(Settings):
         identity=False,
     )
     warmup_periods: tuple[float, ...] = option(
-        (), "Values of --warmup_period for linear and exponential among --warmups.", identity=False
+        (), "Values of --warmup_period for linear and exponential among --warmups.", above=0, identity=False
     )
-    seeds: tuple[int, ...] = option((1, 2, 3), "Values of --seed; 1-10 is a range.", identity=False)
+    seeds: tuple[int, ...] = option(
+        (1, 2, 3), "Values of --seed; 1-10 is a range.", low=0, high=SEED_AT_MOST, identity=False
+    )
     sweep: tuple[str, ...] = option(
         (), "A flag of the task and its values, as weight_decay=0,1e-4; may be repeated.", identity=False, repeated=True
     )
@@ -112,10 +116,12 @@ class SweepSettings(Settings):
         SEARCHES,
         identity=False,
     )
-    trials: int = option(20, "Cells that a random or bayesian search tries.", identity=False)
+    trials: int = option(20, "Cells that a random or bayesian search tries.", low=1, identity=False)
     workers: int = option(
         1,
         "Trials at once: 1 runs them in this process, more in processes that Ray starts on this machine.",
+        low=1,
+        high=WORKERS_AT_MOST,
         identity=False,
     )
     ray_address: str | None = option(
@@ -124,7 +130,7 @@ class SweepSettings(Settings):
         "many trials run at once as it has room for, with --workers above 1 at most that many.",
         identity=False,
     )
-    cpus_per_trial: float = option(1.0, "CPUs that Ray reserves for a trial.", identity=False)
+    cpus_per_trial: float = option(1.0, "CPUs that Ray reserves for a trial.", above=0, identity=False)
     gpus_per_trial: float | None = option(
         None,
         "GPUs that Ray gives a trial; a fraction shares one. By default 1 on a cluster with GPUs, and on this machine "
@@ -132,19 +138,19 @@ class SweepSettings(Settings):
         identity=False,
     )
     worker_timeout: float = option(
-        300.0, "Seconds without a response after which a worker loses its trial to another.", identity=False
+        300.0,
+        "Seconds without a response after which a worker loses its trial to another.",
+        above=0,
+        high=math.inf,
+        identity=False,
     )
     threads: int = option(
-        1, "Threads of each trial; 0: one per core, and then the last bits depend on the machine.", identity=True
+        1, "Threads of each trial; 0: one per core, and then the last bits depend on the machine.", low=0, identity=True
     )
     save_models: bool = option(False, "Save best.keras and last.keras of every trial.", identity=False)
 
     def validate(self) -> None:
         super().validate()
-        for name in ("trials", "workers"):
-            require(getattr(self, name) >= 1, f"--{name} must be an integer >= 1", getattr(self, name))
-        require(self.worker_timeout > 0, "--worker_timeout must be a number > 0", self.worker_timeout)
-        require(0 < self.cpus_per_trial < math.inf, "--cpus_per_trial must be a number > 0", self.cpus_per_trial)
         gpus = self.gpus_per_trial
         rule = "--gpus_per_trial must be a number in [0, 1] or a whole number"
         require(gpus is None or (gpus >= 0 and (gpus < 1 or gpus.is_integer())), rule, gpus)
@@ -152,12 +158,6 @@ class SweepSettings(Settings):
             values = getattr(self, name)
             require(values or name == "warmup_periods", f"--{name} must have at least one value", values)
             require(len(set(values)) == len(values), f"--{name} must have no value twice", values)
-        require(all(0 < b < 1 for b in self.beta_2s), "--beta_2s must be in (0, 1)", self.beta_2s)
-        check_seed("seeds", *self.seeds)
-        require(self.workers <= WORKERS_AT_MOST, f"--workers must be at most {WORKERS_AT_MOST}", self.workers)
-        for name in ("learning_rates", "warmup_periods"):
-            values = getattr(self, name)
-            require(all(0 < value < math.inf for value in values), f"--{name} must be numbers > 0", values)
         tuned = [name for name in self.warmups if name in TUNED_WARMUPS]
         require(self.warmup_periods or not tuned, f"--warmups={','.join(tuned)} needs --warmup_periods", ())
         rule = "--evaluate_only is for a single run, not for a sweep"

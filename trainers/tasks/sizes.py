@@ -16,9 +16,9 @@ class TransformerSizes(Flags):
     width: int = option(128, "Width of the model.")
     heads: int = option(4, "Attention heads.")
     inner: int = option(512, "Width of the hidden layer in each block's feed-forward part.")
-    dropout: float = option(0.1, "Dropout rate of the embeddings and of each residual branch.")
-    attention_dropout: float = option(0.0, "Dropout rate of the attention weights.")
-    activation_dropout: float = option(0.0, "Dropout rate after the ReLU.")
+    dropout: float = option(0.1, "Dropout rate of the embeddings and of each residual branch.", low=0, below=1)
+    attention_dropout: float = option(0.0, "Dropout rate of the attention weights.", low=0, below=1)
+    activation_dropout: float = option(0.0, "Dropout rate after the ReLU.", low=0, below=1)
 
     def of_block(self) -> dict[str, Any]:
         """The arguments of one Transformer block."""

@@ -1,9 +1,8 @@
 """The flags of language modeling. Needs no TensorFlow."""
 
 import dataclasses
-import math
 
-from trainers.engine.config import ExamplesConfig, at_least_one
+from trainers.engine.config import ExamplesConfig
 from trainers.engine.flags import BY_CONTENT, Flags, option
 from trainers.system.errors import require
 from trainers.tasks.sizes import TransformerSizes
@@ -23,7 +22,7 @@ class TextFlags(Flags):
     data_dir: str | None = option(None, "Folder of text files, or of TFDS data for wikitext103.", identity=BY_CONTENT)
     download: bool = option(False, "Download WikiText-103 if it is not on disk.", identity=False)
     vocabulary_size: int | None = option(None, "Maximum vocabulary size; the most frequent words are kept.")
-    context: int = option(128, "Tokens per block.")
+    context: int = option(128, "Tokens per block.", low=1)
     eval_context: int = option(0, "Tokens per validation block that serve only as context and are not counted.")
     cache_dir: str | None = option(
         None, "Folder for cached token ids; .tfwarmup in --data_dir if left out.", identity=False
@@ -39,7 +38,7 @@ class LanguageSizes(TransformerSizes):
 
     cutoffs: tuple[int, ...] = option((), "First word of each narrower band of the adaptive layers.")
     factor: int = option(4, "How much narrower each band is than the one before.")
-    softmax_dropout: float = option(0.0, "Dropout rate before the adaptive softmax.")
+    softmax_dropout: float = option(0.0, "Dropout rate before the adaptive softmax.", low=0, below=1)
     normalize_first: bool = option(
         True, "Normalise the input of each part of a block; otherwise its output, as the first Transformers did."
     )
@@ -52,13 +51,11 @@ class LanguageConfig(TextFlags, LanguageSizes, ExamplesConfig):
     subject = "Sampling"
 
     sample: str | None = option(None, "Continue this text with the model in --output_dir.", identity=False)
-    sample_words: int = option(100, "Words that --sample adds.", identity=False)
-    temperature: float = option(0.8, "Temperature of --sample; 0 takes the likeliest word.", identity=False)
+    sample_words: int = option(100, "Words that --sample adds.", low=1, identity=False)
+    temperature: float = option(0.8, "Temperature of --sample; 0 takes the likeliest word.", low=0, identity=False)
 
     def validate(self) -> None:
         super().validate()
-        at_least_one(self, "sample_words", "context")
         # Shapes in the adaptive softmax depend on the words of each batch, so XLA would compile every batch anew.
         require(not self.xla, "--xla is not for this task, whose shapes change with every batch", self.xla)
         require(0 <= self.eval_context < self.context, "--eval_context must be in [0, --context)", self.eval_context)
-        require(0 <= self.temperature < math.inf, "--temperature must be a number >= 0", self.temperature)

@@ -4,7 +4,7 @@ import dataclasses
 import math
 from typing import ClassVar
 
-from trainers.engine.config import Config, at_least_one
+from trainers.engine.config import BATCH_AT_MOST, Config
 from trainers.engine.flags import BY_CONTENT, Flags, option
 from trainers.system.errors import require
 from trainers.tasks.sizes import TransformerSizes
@@ -35,13 +35,13 @@ class ParallelTextFlags(Flags):
     test_target: str | None = option(None, "File of their translations.", identity=BY_CONTENT)
     source_language: str = option("en", "Language of the sentences in a TFDS set.")
     target_language: str = option("de", "Language of their translations.")
-    pairs: int = option(30_000, "Pairs of --dataset=numbers to train on.")
+    pairs: int = option(30_000, "Pairs of --dataset=numbers to train on.", low=1, high=PAIRS_AT_MOST)
     vocabulary_size: int = option(400, "Number of subwords, shared by both languages.")
-    max_length: int = option(250, "Longest sentence to train on, in subwords.")
+    max_length: int = option(250, "Longest sentence to train on, in subwords.", low=1)
     cache_dir: str | None = option(
         None, "Folder for cached token ids; .tfwarmup next to the data if left out.", identity=False
     )
-    max_ratio: float = option(2.5, "Largest ratio between the lengths of a pair to train on.")
+    max_ratio: float = option(2.5, "Largest ratio between the lengths of a pair to train on.", low=1, high=math.inf)
 
 
 @dataclasses.dataclass(frozen=True)
@@ -50,9 +50,11 @@ class SearchFlags(Flags):
 
     subject = "Translating"
 
-    beam: int = option(4, "Beam size: hypotheses per sentence.")
-    length_penalty: float = option(0.6, "Exponent of the length by which a hypothesis' log probability is divided.")
-    extra_length: int = option(50, "Number of subwords by which a translation may be longer than its source.")
+    beam: int = option(4, "Beam size: hypotheses per sentence.", low=1, high=BEAM_AT_MOST)
+    length_penalty: float = option(
+        0.6, "Exponent of the length by which a hypothesis' log probability is divided.", low=0
+    )
+    extra_length: int = option(50, "Number of subwords by which a translation may be longer than its source.", low=1)
     translate: str | None = option(
         None, "Translate this text with the model in --output_dir; - is standard input.", identity=False
     )
@@ -74,19 +76,15 @@ class TranslationConfig(ParallelTextFlags, TranslatorSizes, SearchFlags, Config)
     subject = "Training"
     batch_flag: ClassVar[str] = "max_tokens"
 
-    max_tokens: int = option(4096, "Global batch: tokens per update in the longer language, including padding.")
-    label_smoothing: float = option(0.1, "Probability mass that the loss spreads over all subwords.")
+    max_tokens: int = option(
+        4096, "Global batch: tokens per update in the longer language, including padding.", low=1, high=BATCH_AT_MOST
+    )
+    label_smoothing: float = option(0.1, "Probability mass that the loss spreads over all subwords.", low=0, below=1)
 
     def validate(self) -> None:
         super().validate()
-        require(0 <= self.label_smoothing < 1, "--label_smoothing must be in [0, 1)", self.label_smoothing)
         # Each batch has sentences of similar length, so XLA would compile every length anew.
         require(not self.xla, "--xla is not for this task, whose shapes change with every batch", self.xla)
-        at_least_one(self, "beam", "extra_length", "pairs", "max_length")
-        for name, most in (("beam", BEAM_AT_MOST), ("pairs", PAIRS_AT_MOST)):
-            require(getattr(self, name) <= most, f"--{name} must be at most {most:,}", getattr(self, name))
-        require(0 <= self.length_penalty < math.inf, "--length_penalty must be a number >= 0", self.length_penalty)
-        require(self.max_ratio >= 1, "--max_ratio must be >= 1", self.max_ratio)
 
 
 PAD, UNK, BOS, EOS = range(4)
