@@ -1,8 +1,5 @@
 """Checkpoints that are not this run's, or cannot be read, are refused, and nothing is changed."""
 
-import json
-import shutil
-
 import keras
 import numpy as np
 import pytest
@@ -83,29 +80,3 @@ def test_leftovers_of_killed_writes_are_removed(tmp_path):
     run_tiny(tmp_path)
     assert not any(path.exists() for path in left)
     assert (tmp_path / "notes.txt").exists()
-
-
-def forget_what_is_new(folder):
-    """Makes a run look like one of the version before: no names, no sums, fewer flags, an unresolved warmup."""
-    for path in (folder / "checkpoints").iterdir():
-        with np.load(path) as stored:
-            arrays = {name: stored[name] for name in stored.files}
-        header = json.loads(arrays["header"].tobytes())
-        old = {name: header[name] for name in ("step", "best", "final")}
-        arrays["header"] = np.frombuffer(json.dumps(old).encode(), np.uint8)
-        with path.open("wb") as file:
-            np.savez(file, **arrays)
-    document = json.loads((folder / "config.json").read_text())
-    for name in ("checkpoint_minutes", "progress", "save_models", "synchronised"):
-        del document["config"][name]
-    document["config"]["warmup"] = None
-    del document["resolved"], document["data"]
-    (folder / "config.json").write_text(json.dumps(document))
-
-
-def test_a_run_of_an_older_version_is_resumed(tmp_path):
-    whole = run_tiny(tmp_path / "whole", epochs=8)
-    run_tiny(tmp_path / "old", epochs=4)
-    forget_what_is_new(tmp_path / "old")
-    shutil.rmtree(tmp_path / "old/tensorboard")
-    np.testing.assert_array_equal(run_tiny(tmp_path / "old", epochs=8), whole)

@@ -278,20 +278,6 @@ def test_tensorboard_shows_no_step_twice(tmp_path):
     assert board_steps(tmp_path)["train/loss"] == [line["step"] for line in records(tmp_path)]
 
 
-def test_tensorboard_has_one_set_of_tags_for_a_run_that_an_older_version_began(tmp_path, monkeypatch):
-    run_tiny(tmp_path / "new", epochs=4)
-    folder = tmp_path / "old"
-    with monkeypatch.context() as older:
-        older.setattr("trainers.engine.folder.board_tag", lambda name: name.replace("warmup_factor", "omega"))
-        run_tiny(folder, epochs=2)
-    path = folder / "metrics.jsonl"
-    path.write_text(path.read_text().replace('"warmup_factor"', '"omega"'))
-    assert {"loss", "val_loss", "learning_rate", "omega"} <= set(board_steps(folder))  # as it was then
-    run_tiny(folder, epochs=4)
-    assert board_steps(folder) == board_steps(tmp_path / "new")
-    assert board_steps(folder)["optimizer/warmup_factor"] == [line["step"] for line in records(folder)]
-
-
 def test_a_single_gpu_gets_its_batches_ahead_and_memory_as_it_needs_it(tmp_path, monkeypatch):
     """There is no GPU here: a CPU plays its part, which shows the calls and not what they bring."""
     grown = []

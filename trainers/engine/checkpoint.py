@@ -126,8 +126,7 @@ def variable_names(variables: Iterable[Any]) -> list[str]:
 def _check_fit(path: pathlib.Path, header: dict[str, Any], arrays: Sequence[Any], variables: Sequence[Any]) -> None:
     """Raises a `DataError` unless names, shapes and dtypes are those of the variables, in this order."""
     names = variable_names(variables)
-    stored_names = header.get("names", names)[: len(arrays)]  # older checkpoints have none
-    theirs = [(name, array.shape, array.dtype.name) for name, array in zip(stored_names, arrays, strict=False)]
+    theirs = [(name, array.shape, array.dtype.name) for name, array in zip(header["names"], arrays, strict=False)]
     ours = [(name, tuple(v.shape), str(v.dtype)) for name, v in zip(names, variables, strict=True)]
     for stored, expected in itertools.zip_longest(theirs, ours):
         if stored != expected:

@@ -18,8 +18,6 @@ from trainers.system.files import UnreadableError, atomic_file, json_text, read_
 OPTIMIZER = ("learning_rate", "warmup_factor", "gradient_norm", "loss_scale", "skipped_updates")
 # What the probes of a gradient analysis measure.
 PROBED = ("update_", "moment_", "gradient_cv_")
-# Names in records of older versions, so that a resumed run shows one curve, not two.
-FORMER_NAMES = {"omega": "warmup_factor"}
 
 
 def board_tag(name: str) -> str:
@@ -28,7 +26,6 @@ def board_tag(name: str) -> str:
     >>> [board_tag(name) for name in ("loss", "val_error", "learning_rate", "update_median")]
     ['train/loss', 'val/error', 'optimizer/learning_rate', 'optimizer/update_median']
     """
-    name = FORMER_NAMES.get(name, name)
     if name.startswith("val_"):
         return f"val/{name.removeprefix('val_')}"
     group = "optimizer" if name in OPTIMIZER or name.startswith(PROBED) else "train"
@@ -165,7 +162,7 @@ class RunFolder:
         """Drops the records of steps that a resumed run repeats, and a line that a kill cut short.
 
         TensorBoard's files are rewritten from the remaining records: they can only grow, and would show such steps
-        twice. All steps then have the tags of this version, also those of an older version.
+        twice.
         """
         path = self.path / RECORDS
         if not (self.chief and path.exists()):

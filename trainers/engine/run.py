@@ -102,21 +102,18 @@ class Run:
     def restore(self) -> None:
         """Loads the newest checkpoint, if there is one. Writes nothing."""
         header = self.checkpoints.restore(self.variables)
-        if header is None:
-            header = {"step": 0, "best": None, "final": {}}
-            if self.config.init_from is not None:
-                load_weights(self.model, model_file(self.config.init_from, "--init_from"), "--init_from")
-        self.step, self.best, self.final = header["step"], header["best"], header["final"]
+        if header is not None:
+            self.step, self.final, self.unfinished = header["step"], header["final"], header["unfinished"]
+            self.best, self.best_step, self.worse = header["best"], header["best_step"], header["worse"]
+            self.sums = Sums.of(header["sums"])
+        elif self.config.init_from is not None:
+            load_weights(self.model, model_file(self.config.init_from, "--init_from"), "--init_from")
         if self.step > self.plan.total_steps:
             raise ConfigError(
                 f"--epochs and --steps must not be below what a run has reached, step {self.step}. "
                 f"Received: {self.plan.total_steps} updates in all"
             )
-        # Older checkpoints lack these.
-        self.best_step, self.unfinished = header.get("best_step"), header.get("unfinished")
-        self.worse = header.get("worse", 0)
-        self.sums = Sums.of(header["sums"]) if "sums" in header else Sums.none()
-        self.clock.restart(header.get("seconds", 0.0))
+        self.clock.restart(header["seconds"] if header else 0.0)
         self.stepper.step.assign(self.step)
         self.team.agree_on_step(self.step)
 

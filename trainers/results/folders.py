@@ -1,7 +1,6 @@
 """Finds the folders of runs of every kind."""
 
 import dataclasses
-import datetime
 import itertools
 import os
 import pathlib
@@ -45,11 +44,8 @@ class Folder:
 
     @property
     def date(self) -> str:
-        """The day on which the run began; for older configs without it, the date of the file."""
-        if self.started:
-            return self.started[:10]
-        moment = (self.path / CONFIG).stat().st_mtime
-        return datetime.datetime.fromtimestamp(moment, datetime.UTC).date().isoformat()
+        """The day on which the run began."""
+        return self.started[:10] if self.started else "not known"
 
     @property
     def seconds(self) -> float | None:

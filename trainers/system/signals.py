@@ -7,19 +7,17 @@ Therefore a thread listens too: it confirms the first signal, and ends the proce
 import contextlib
 import os
 import signal
+import sys
 import threading
 import time
 from collections.abc import Iterator
 from types import FrameType
 from typing import Any
 
-from trainers.system.streams import visible_error
-
 SIGNALS = (signal.SIGINT, signal.SIGTERM)
 # A signal to a process and to its group arrives twice within this time; nobody presses Ctrl-C twice as fast.
 SAME_SIGNAL_SECONDS = 0.3
-HEARD = b"\nstopping: this step is finished and saved first; a second signal stops immediately\n"
-
+HEARD = "\nstopping: this step is finished and saved first; a second signal stops immediately"
 
 PARENT = "TFWARMUP_PARENT"  # the process without which a program ends, because nobody else could stop it
 POLL_SECONDS = 0.1
@@ -34,13 +32,8 @@ class StopRequested(KeyboardInterrupt):
         self.exit_code = 128 + number
 
 
-class _State:
-    requested: int | None = None
-    raised = False
-    at_once = True  # whether the handler raises at once, or leaves it to `raise_if_requested`
-
-
-_state = _State()
+_requested: int | None = None
+_at_once = True  # whether the first signal raises at once, or leaves it to `raise_if_requested`
 _handlers: dict[int, Any] = {}
 
 
@@ -64,18 +57,18 @@ def keep_listening() -> None:
 
 def request(number: int) -> None:
     """Makes a run in this process stop as if the signal had arrived. May be called in any thread."""
-    _state.requested = number
+    global _requested
+    _requested = number
 
 
 def requested() -> int | None:
     """The signal that asked this process to stop, if one did."""
-    return _state.requested
+    return _requested
 
 
 def raise_if_requested() -> None:
-    if _state.requested is not None:
-        _state.raised = True
-        raise StopRequested(_state.requested)
+    if _requested is not None:
+        raise StopRequested(_requested)
 
 
 @contextlib.contextmanager
@@ -88,10 +81,10 @@ def deferred() -> Iterator[None]:
 @contextlib.contextmanager
 def postponed() -> Iterator[None]:
     """Inside, a signal is only noted. If it would have raised `StopRequested` at once, it does so at the end."""
-    at_once = _state.at_once
+    would_raise = _at_once and _requested is None
     with deferred():
         yield
-    if at_once and not _state.raised:
+    if would_raise:
         raise_if_requested()
 
 
@@ -105,31 +98,32 @@ def immediate() -> Iterator[None]:
 
 @contextlib.contextmanager
 def _raising(at_once: bool) -> Iterator[None]:
-    before, _state.at_once = _state.at_once, at_once
+    global _at_once
+    before, _at_once = _at_once, at_once
     try:
         yield
     finally:
-        _state.at_once = before
+        _at_once = before
 
 
 def _handle(number: int, _: FrameType | None) -> None:
-    if _state.requested is None:
-        _state.requested = number
-    if _state.at_once and not _state.raised:
-        raise_if_requested()
+    global _requested
+    if _requested is None:
+        _requested = number
+        if _at_once:
+            raise StopRequested(number)
 
 
 def _watch(reading: int) -> None:
     first: float | None = None
     while True:
         for number in os.read(reading, 64):
+            now = time.monotonic()
             if number not in SIGNALS:
                 continue
-            now = time.monotonic()
             if first is None:
-                first, _state.requested = now, _state.requested or number
-                with contextlib.suppress(OSError):
-                    os.write(visible_error(), HEARD)
+                first = now
+                print(HEARD, file=sys.stderr, flush=True)
             elif now - first > SAME_SIGNAL_SECONDS:
                 os._exit(128 + number)
 
