@@ -27,7 +27,7 @@ from trainers.sweeps.space import GROWING, WORKERS_AT_MOST
 from trainers.system import signals
 from trainers.system.access import check_unlocked, locked
 from trainers.system.errors import ConfigError, require
-from trainers.system.quiet import quiet
+from trainers.system.streams import quiet
 
 LOOK_EVERY = 0.5  # seconds
 LOGS, PAGE = "logs", "report.html"

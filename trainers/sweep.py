@@ -17,7 +17,7 @@ from trainers.results.layout import RESULTS
 from trainers.results.results_csv import read_frame
 from trainers.sweeps.space import DEFAULT_TASK, sweep_config_class
 from trainers.system.errors import ConfigError, require
-from trainers.system.quiet import quiet
+from trainers.system.streams import quiet
 from trainers.tasks import CONFIGS, register
 
 if TYPE_CHECKING:

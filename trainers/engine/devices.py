@@ -14,7 +14,7 @@ from trainers.engine.config import Config
 from trainers.engine.step import Stepper
 from trainers.system.errors import ConfigError
 from trainers.system.private import keep_sums_as_they_are
-from trainers.system.quiet import quiet
+from trainers.system.streams import quiet
 
 
 def prepare_devices(config: Config) -> None:

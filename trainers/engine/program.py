@@ -20,8 +20,7 @@ from trainers.engine.flags import CONFIG_HELP, Flags, Settings, define_flags, pa
 from trainers.system import signals
 from trainers.system.access import check_folder
 from trainers.system.errors import ConfigError, DataError, DivergedError, IncompleteError
-from trainers.system.quiet import quiet
-from trainers.system.streams import output_was_lost, protect_streams
+from trainers.system.streams import output_was_lost, protect_streams, quiet
 
 if TYPE_CHECKING:
     from trainers.engine.callbacks import RunCallback

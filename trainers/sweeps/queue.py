@@ -10,7 +10,7 @@ from typing import Any, Protocol
 
 from trainers.results.methods import Point
 from trainers.results.trials import Result
-from trainers.system.quiet import quiet
+from trainers.system.streams import quiet
 
 BUSY_SECONDS = 0.5  # until a run that another process has is tried again
 
