@@ -17,7 +17,7 @@ from trainers.engine.data import Feed, fingerprint
 from trainers.system.errors import DataError
 from trainers.tasks import cache
 from trainers.tasks.images import augment, checks, kinds
-from trainers.tasks.images.checks import is_complete
+from trainers.tasks.images.checks import image_shapes
 from trainers.tasks.images.config import ImageFlags
 from trainers.tasks.images.data import load_images
 from trainers.tasks.images.kinds import IMAGENET, UNIT, Scaling
@@ -463,19 +463,33 @@ JPEG = tf.io.encode_jpeg(picture(0, 40, 30)).numpy()
 PNG = tf.io.encode_png(picture(0, 40, 30)).numpy()
 
 
+def shape_of(folder, content):
+    (folder / "image").write_bytes(content)
+    return image_shapes([str(folder / "image")], cache.DataCache(folder))[0].tolist()
+
+
 @pytest.mark.parametrize("content", [JPEG, PNG, JPEG + bytes(3), JPEG + bytes(10_000), PNG + bytes(5000)])
-def test_whole_files_are_complete(tmp_path, content):
-    (tmp_path / "image").write_bytes(content)
-    assert is_complete(str(tmp_path / "image"))
+def test_whole_files_have_the_shape_of_their_images(tmp_path, content):
+    assert shape_of(tmp_path, content) == [40, 30, 3]
 
 
-CUT = (JPEG[:-1], JPEG[:-2], JPEG[: len(JPEG) // 2], JPEG[:200] + bytes(9000), JPEG[:3], JPEG[2:], PNG[:-1], PNG[:-12])
+GIF = b"GIF89a\1\0\1\0\x80\0\0\0\0\0\xff\xff\xff,\0\0\0\0\1\0\1\0\0\2\2D\1\0;"
+CUT = (
+    JPEG[:-1],
+    JPEG[:-2],
+    JPEG[: len(JPEG) // 2],
+    JPEG[:200] + bytes(9000),
+    JPEG[:3],
+    JPEG[2:],
+    PNG[:-1],
+    PNG[:-12],
+    JPEG[: len(JPEG) // 2] + JPEG[-2:],
+)
 
 
-@pytest.mark.parametrize("content", [*CUT, b"", bytes(9000), b"<html>404</html>"])
-def test_truncated_files_are_not_complete(tmp_path, content):
-    (tmp_path / "image").write_bytes(content)
-    assert not is_complete(str(tmp_path / "image"))
+@pytest.mark.parametrize("content", [*CUT, b"", bytes(9000), b"<html>404</html>", GIF])
+def test_truncated_files_and_other_kinds_of_files_have_no_shape(tmp_path, content):
+    assert shape_of(tmp_path, content) == [0, 0, 0]
 
 
 def test_truncated_files_fail_or_are_left_out(tmp_path):
@@ -587,8 +601,6 @@ def test_files_that_are_corrupt_inside_are_named_or_left_out(tmp_path):
     bad = [tmp_path / "train/class_00/a.jpg", tmp_path / "train/class_00/b.png", tmp_path / "val/class_01/c.png"]
     for path, content in zip(bad, (bytes(jpeg), large[:300] + b"?" + large[301:], b""), strict=True):
         path.write_bytes(content)
-    assert is_complete(str(bad[0]))
-    assert is_complete(str(bad[1]))
     with pytest.raises(DataError, match=f"Received: {bad[0]} and 2 more"):
         load("folder", str(tmp_path), SIZE)
     data = load("folder", str(tmp_path), SIZE, bad_images="skip")
@@ -626,9 +638,9 @@ def test_whatever_else_lies_in_a_class_folder_neither_hangs_nor_crashes(tmp_path
 def opened(monkeypatch):
     """Every check is kept, and the names of the files that are opened for one."""
     names = []
-    look = checks.is_complete
+    decoded = checks.decoded_shapes
     monkeypatch.setattr(cache, "WORTH_SECONDS", 0.0)
-    monkeypatch.setattr(checks, "is_complete", lambda path: names.append(path) or look(path))
+    monkeypatch.setattr(checks, "decoded_shapes", lambda paths: names.extend(paths) or decoded(paths))
     return names
 
 
@@ -703,13 +715,6 @@ def test_folder_errors_say_the_rule_and_the_path(tmp_path):
     assert f"at least one .jpg, .jpeg, .png file. Received: {image.parent}" in error(two)
     shutil.rmtree(image.parent)
     assert "where only one of train and val has ['class_01']" in error(two)
-
-
-def test_arguments_are_checked():
-    with pytest.raises(DataError, match="`bad_images` must be one of fail, skip. Received: bad_images='keep'"):
-        load("digits", None, None, False, "keep")
-    with pytest.raises(DataError, match="`image_size` must be > 0. Received: image_size=0"):
-        load("digits", None, 0)
 
 
 def test_images_of_one_size_take_no_other(root):

@@ -7,7 +7,6 @@ import time
 from collections.abc import Iterable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from itertools import chain
-from typing import Any
 
 import numpy as np
 import tensorflow as tf
@@ -30,7 +29,9 @@ def image_shapes(paths: Sequence[str], known: cache.DataCache) -> np.ndarray:
     Every file is decoded once, as in training. The results are cached, and files whose size and modification time have
     not changed are not opened again.
     """
-    states = _threaded(_state, paths)
+    parts = [paths[first : first + 256] for first in range(0, len(paths), 256)]
+    with ThreadPoolExecutor(THREADS) as pool:
+        states = list(chain.from_iterable(pool.map(lambda part: [_state(path) for path in part], parts)))
     shapes = np.zeros((len(paths), 3), np.int32)
     before, stored = _read(known)
     new = []
@@ -43,25 +44,11 @@ def image_shapes(paths: Sequence[str], known: cache.DataCache) -> np.ndarray:
     began = time.monotonic()
     if len(new) >= LOGGED_FROM:
         logging.info("decoding %d images once, to check that they are not damaged", len(new))
-    for number, shape in _decoded_shapes(paths, new):
-        shapes[number] = shape
+    for index, shape in decoded_shapes([paths[number] for number in new]):
+        shapes[new[index]] = shape
     if new and (before or time.monotonic() - began >= cache.WORTH_SECONDS):
         _keep(known, paths, states, shapes)
     return shapes
-
-
-def is_complete(path: str) -> bool:
-    """Whether a file begins and ends like a JPEG or PNG; zeros may follow the end. The rest of the file is not read."""
-    try:
-        with open(path, "rb") as file:
-            begin = file.read(8)
-            end = _last_bytes(file)
-    except OSError:
-        return False
-    if begin.startswith(b"\xff\xd8\xff"):
-        return end.endswith(b"\xff\xd9")
-    # The end of a PNG is an empty IEND chunk and its checksum, the same four bytes in every file.
-    return begin == b"\x89PNG\r\n\x1a\n" and end.endswith(b"IEND\xae\x42\x60\x82")
 
 
 def _state(path: str) -> State:
@@ -73,31 +60,31 @@ def _state(path: str) -> State:
     return (status.st_size, status.st_mtime_ns) if stat.S_ISREG(status.st_mode) else UNREADABLE
 
 
-def _decoded_shapes(paths: Sequence[str], numbers: Sequence[int]) -> Iterable[tuple[int, np.ndarray]]:
-    complete = _threaded(is_complete, [paths[number] for number in numbers])
-    whole = [number for number, good in zip(numbers, complete, strict=True) if good]
-    if not whole:
+def decoded_shapes(paths: Sequence[str]) -> Iterable[tuple[int, np.ndarray]]:
+    """The number and the shape of each image that can be decoded."""
+    if not paths:
         return
-    places = tf.constant([os.fsencode(paths[number]) for number in whole])
-    shapes = tf.data.Dataset.range(len(whole)).map(
-        lambda place: (place, _shape(tf.io.read_file(places[place]))), num_parallel_calls=CORES
+    places = tf.constant([os.fsencode(path) for path in paths])
+    shapes = tf.data.Dataset.range(len(paths)).map(
+        lambda number: (number, _shape(tf.io.read_file(places[number]))), num_parallel_calls=CORES
     )
     # Files that cannot be decoded raise an error and are left out.
-    for place, shape in serving(shapes.ignore_errors(), ahead=64).as_numpy_iterator():
-        yield whole[place], shape
+    yield from serving(shapes.ignore_errors(), ahead=64).as_numpy_iterator()
 
 
 def _shape(encoded: tf.Tensor) -> tf.Tensor:
     """The shape of an image; fails if it cannot be decoded."""
 
     def of_jpeg() -> tf.Tensor:
-        # At an eighth of the size, every byte is decoded but few pixels are computed.
-        pixels = tf.io.decode_jpeg(encoded, channels=3, ratio=8)
-        with tf.control_dependencies([pixels]):
-            height, width, channels = tf.unstack(tf.io.extract_jpeg_shape(encoded))
-        return tf.stack([height, width, tf.where(channels == 1, 1, 3)])
+        height, width, channels = tf.unstack(tf.io.extract_jpeg_shape(encoded))
+        # At an eighth of the size, every byte is decoded but few pixels are computed. The result depends on them,
+        # because TensorFlow removes operations whose results nobody needs, even control dependencies.
+        rows = tf.shape(tf.io.decode_jpeg(encoded, channels=3, ratio=8))[0]
+        return tf.stack([tf.where(rows > 0, height, 0), width, tf.where(channels == 1, 1, 3)])
 
     def of_png() -> tf.Tensor:
+        # Other kinds could be decoded here, but their headers do not tell whether they are grey.
+        tf.debugging.assert_equal(tf.strings.substr(encoded, 1, 3), b"PNG")
         shape = tf.shape(tf.io.decode_image(encoded, channels=3, expand_animations=False))
         kind = tf.strings.substr(encoded, 25, 1)
         grey = (kind == b"\x00") | (kind == b"\x04")  # without and with transparency
@@ -121,20 +108,3 @@ def _keep(known: cache.DataCache, paths: Sequence[str], states: Sequence[State],
     sizes, times = np.array(states, np.int64).T
     text = np.frombuffer(os.fsencode(names), np.uint8)
     known.write(NAME, {"paths": text, "sizes": sizes, "times": times, "shapes": shapes})
-
-
-def _threaded(function: Any, paths: Sequence[str]) -> list[Any]:
-    parts = [paths[first : first + 256] for first in range(0, len(paths), 256)]
-    with ThreadPoolExecutor(THREADS) as pool:
-        return list(chain.from_iterable(pool.map(lambda part: [function(path) for path in part], parts)))
-
-
-def _last_bytes(file: Any, block: int = 4096) -> bytes:
-    end = file.seek(0, os.SEEK_END)
-    tail = b""
-    while end > 0 and len(tail) < 8:
-        begin = max(0, end - block)
-        file.seek(begin)
-        tail = (file.read(end - begin) + tail).rstrip(b"\0")
-        end = begin
-    return tail

@@ -20,7 +20,7 @@ class ImageFlags(Flags):
 
     dataset: str = option("digits", "digits (embedded), folder (with --data_dir), or the name of a TFDS image set.")
     data_dir: str | None = option(None, "Folder of images, of idx files, or of TFDS data.", identity=BY_CONTENT)
-    image_size: int | None = option(None, "Height and width that photographs are cropped to, in pixels.")
+    image_size: int | None = option(None, "Height and width that photographs are cropped to, in pixels.", low=1)
     download: bool = option(False, "Download a TFDS set that is not on disk.", identity=False)
     bad_images: str = option("fail", "What to do with image files that cannot be decoded.", BAD_IMAGES)
     standardize: bool = option(False, "Standardise grey images by the mean and deviation of the training pixels.")

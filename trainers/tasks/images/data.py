@@ -15,7 +15,7 @@ from trainers.system.errors import DataError
 from trainers.system.files import shown
 from trainers.tasks.cache import DataCache
 from trainers.tasks.images.checks import image_shapes
-from trainers.tasks.images.config import BAD_IMAGES, ImageFlags
+from trainers.tasks.images.config import ImageFlags
 from trainers.tasks.images.files import ByClass, find_idx_files, find_images, load_idx, read_folder
 from trainers.tasks.images.kinds import CHOSEN_ON_TEST, ImageData, ImageSplits, are_small, photographs, small_images
 from trainers.tasks.images.sources import CORES, Arrays, Photographs, StreamSource
@@ -30,11 +30,6 @@ def load_images(options: ImageFlags) -> ImageData:
     `image_size` is the size of photographs, 224 if None. `bad_images` says what to do about image files that cannot be
     decoded: `fail`, or `skip` them. Nothing is fetched from the network unless `download` is true.
     """
-    image_size, bad_images = options.image_size, options.bad_images
-    if bad_images not in BAD_IMAGES:
-        raise DataError(f"`bad_images` must be one of {', '.join(BAD_IMAGES)}. Received: bad_images={bad_images!r}")
-    if image_size is not None and image_size < 1:
-        raise DataError(f"`image_size` must be > 0. Received: image_size={image_size}")
     if options.dataset == "digits":
         return small_images(_digits(), options)
     if options.dataset == "folder":
