@@ -8,4 +8,4 @@ from trainers.engine.program import imported_late, run_program
 from trainers.tasks.translation.config import TranslationConfig
 
 if __name__ == "__main__":
-    run_program(TranslationConfig, imported_late("trainers.tasks.translation.translating", "train_or_translate"))
+    run_program(TranslationConfig, imported_late("trainers.tasks.translation.task", "train_or_translate"))

@@ -15,7 +15,8 @@ import time
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, NamedTuple
 
-from trainers.engine.flags import Settings, option, parse_arguments, read_config
+from trainers.engine.command_line import parse_arguments
+from trainers.engine.flags import Settings, option, read_config
 from trainers.engine.folder import RunFolder
 from trainers.engine.program import run_program
 from trainers.reproduction.plan import PLANS, Plans

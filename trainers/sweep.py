@@ -11,7 +11,8 @@ from typing import TYPE_CHECKING, Any
 
 from absl import flags
 
-from trainers.engine.flags import make_config, parse_flags
+from trainers.engine.command_line import parse_flags
+from trainers.engine.flags import make_config
 from trainers.engine.program import complain, run_program
 from trainers.results.layout import RESULTS
 from trainers.results.results_csv import read_frame

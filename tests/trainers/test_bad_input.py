@@ -18,7 +18,8 @@ from tests.trainers.helpers import BASE, ROOT, final_weights, finish, program, r
 from tests.trainers.reports import training_records, write_run
 from tests.trainers.tiny import TinyConfig
 from trainers.analysis.config import AnalysisConfig
-from trainers.engine.flags import make_config, parse_arguments
+from trainers.engine.command_line import parse_arguments
+from trainers.engine.flags import make_config
 from trainers.engine.folder import RunFolder
 from trainers.engine.program import shortage
 from trainers.figures.config import SimulationConfig, WarmupConfig
@@ -28,6 +29,7 @@ from trainers.reproduce import ReproductionConfig, reproduce
 from trainers.sweeps.space import sweep_config_class
 from trainers.system.access import locked
 from trainers.system.errors import ConfigError
+from trainers.tasks.images.config import ImageConfig
 from trainers.tasks.language.config import LanguageConfig
 
 TINY = "tests.trainers.tiny"
@@ -127,6 +129,8 @@ def test_a_value_that_no_run_can_have_is_refused(flags, message, refused, tmp_pa
         (LanguageConfig, "--attention_dropout=2", "--attention_dropout must be in [0, 1). Received: 2.0"),
         (LanguageConfig, "--cutoffs=1.5", "--cutoffs must be an integer. Received: '1.5'"),
         (LanguageConfig, "--temperature=nan", "--temperature must be a number. Received: nan"),
+        (ImageConfig, "--image_size=0", "--image_size must be an integer >= 1. Received: 0"),
+        (ImageConfig, "--bad_images=keep", "--bad_images must be one of fail, skip. Received: 'keep'"),
         (SimulationConfig, "--seed=-1", "--seed must be an integer between 0 and 2^32 - 1. Received: -1"),
         (SimulationConfig, "--parameters=1000000000000", "--parameters must be an integer between 1 and 10000000"),
         (SimulationConfig, "--iterations=0", "--iterations must be an integer between 1 and 10000000. Received: 0"),

@@ -5,7 +5,7 @@ import numpy as np
 import pytest
 import tensorflow as tf
 
-from trainers.engine.randomness import StatelessSeeds, _generators
+from trainers.engine.layer_state import StatelessSeeds, _generators
 from trainers.layers import LayerError
 from trainers.tasks.language.config import LanguageSizes
 from trainers.tasks.language.models import build_language_model, next_word_log_probabilities

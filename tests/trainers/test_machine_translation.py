@@ -19,7 +19,7 @@ from trainers.tasks import load_task
 from trainers.tasks.translation.bleu import compound_split_bleu, translate_lines
 from trainers.tasks.translation.config import TranslationConfig
 from trainers.tasks.translation.models import smoothed_cross_entropy
-from trainers.tasks.translation.translating import train_or_translate
+from trainers.tasks.translation.task import train_or_translate
 
 MODULE = "trainers.machine_translation"
 TASK = load_task("machine_translation")

@@ -6,7 +6,7 @@ import pytest
 
 from tests.trainers.helpers import ROOT
 from trainers.analysis.config import AnalysisConfig
-from trainers.engine.flags import parse_arguments
+from trainers.engine.command_line import parse_arguments
 from trainers.engine.optimizers import make_optimizer, make_rate
 from trainers.tasks import CONFIGS
 

@@ -15,8 +15,9 @@ from tests.trainers.helpers import final_weights, program, records, run_tiny, st
 from tests.trainers.tiny import Tiny, TinyConfig
 from trainers.engine.data import ArraySource, Data
 from trainers.engine.flags import make_config
+from trainers.engine.layer_state import MovingStatistics
 from trainers.engine.run import train
-from trainers.engine.step import MovingStatistics, Stepper
+from trainers.engine.step import Stepper
 
 CLIPPED = {"global_clipnorm": 0.1, "logical_devices": 2, "weight_decay": 0.01}
 

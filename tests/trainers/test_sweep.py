@@ -8,7 +8,8 @@ import numpy as np
 import pytest
 
 from tests.trainers.helpers import ROOT, final_weights, records, status
-from trainers.engine.flags import make_config, parse_arguments
+from trainers.engine.command_line import parse_arguments
+from trainers.engine.flags import make_config
 from trainers.engine.run import train
 from trainers.results.methods import Point
 from trainers.results.results_csv import read_results

@@ -10,7 +10,7 @@ import pytest
 
 from tests.trainers.helpers import finish, status, stopped_at_the_first_checkpoint
 from tests.trainers.tiny_sweep import TASK, settings, start, values_of
-from trainers.engine.flags import parse_arguments
+from trainers.engine.command_line import parse_arguments
 from trainers.engine.run import train
 from trainers.results.results_csv import read_results
 from trainers.sweep import sweep

@@ -6,7 +6,7 @@ import pytest
 import tensorflow as tf
 import torch
 
-from trainers.engine.randomness import _generators
+from trainers.engine.layer_state import _generators
 from trainers.layers import LayerError
 from trainers.layers.transformer import AttentionXavier, DecoderBlock, SinusoidalPositions, TransformerBlock
 

@@ -7,7 +7,7 @@ import tensorflow as tf
 import torch
 
 from tests.trainers.test_transformer import copy_block, positions_of_tensor2tensor
-from trainers.engine.randomness import _generators
+from trainers.engine.layer_state import _generators
 from trainers.layers import LayerError
 from trainers.tasks.translation.config import BOS, EOS, PAD, TranslatorSizes
 from trainers.tasks.translation.models import (

@@ -32,7 +32,7 @@ def resolved_facts(setup: Setup) -> dict[str, Any]:
         "warmup": config.resolved_warmup,
         "warmup_period": warmup_period(config),
         "effective_warmup_period": effective_period(config),
-        DEVICES: describe_devices(config, setup.strategy),
+        DEVICES: describe_devices(setup.strategy, setup.worker.count),
     }
 
 

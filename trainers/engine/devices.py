@@ -9,7 +9,7 @@ from typing import Any
 import keras
 import tensorflow as tf
 
-from trainers.engine.cluster import TrainingWorker, worker_of
+from trainers.engine.cluster import TrainingWorker
 from trainers.engine.config import Config
 from trainers.engine.step import Stepper
 from trainers.system.errors import ConfigError
@@ -73,7 +73,6 @@ def make_strategy(config: Config) -> tf.distribute.Strategy:
 
 def _strategy(config: Config) -> tf.distribute.Strategy:
     if config.strategy == "multiworker":  # first: it must be created before TensorFlow looks at its devices
-        worker_of(config)  # checks the cluster, and sets TF_CONFIG under SLURM
         return tf.distribute.MultiWorkerMirroredStrategy()
     gpus = tf.config.list_logical_devices("GPU")
     kind = config.strategy
@@ -98,12 +97,12 @@ def check_divisible(config: Config, strategy: tf.distribute.Strategy) -> None:
         )
 
 
-def describe_devices(config: Config, strategy: tf.distribute.Strategy) -> dict[str, Any]:
+def describe_devices(strategy: tf.distribute.Strategy, workers: int) -> dict[str, Any]:
     """The devices of a run. Other devices, or other numbers of replicas or threads, may change its last bits."""
     gpus = [tf.config.experimental.get_device_details(gpu) for gpu in tf.config.list_physical_devices("GPU")]
     return {
         "replicas": strategy.num_replicas_in_sync,
-        "workers": worker_of(config).count,
+        "workers": workers,
         "kind": ", ".join(sorted({str(gpu.get("device_name", "GPU")) for gpu in gpus})) or "CPU",
         "intra_op_threads": intra_op_threads(),
         "inter_op_threads": _threads("TF_NUM_INTEROP_THREADS", tf.config.threading.get_inter_op_parallelism_threads()),

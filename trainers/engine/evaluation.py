@@ -11,10 +11,8 @@ import numpy as np
 import tensorflow as tf
 
 from trainers.engine.checkpoint import load_weights, model_file
-from trainers.engine.cluster import worker_of
 from trainers.engine.config import Config
 from trainers.engine.data import Source
-from trainers.engine.devices import Team
 from trainers.engine.flags import read_config, stored_config
 from trainers.engine.monitor import Pace
 from trainers.engine.setup import Setup
@@ -27,8 +25,8 @@ from trainers.system.private import averages_of
 class Evaluator:
     """Evaluates the model of a setup, together with all other workers."""
 
-    def __init__(self, setup: Setup, team: Team) -> None:
-        self.setup, self.stepper, self.task, self.team = setup, setup.stepper, setup.task, team
+    def __init__(self, setup: Setup) -> None:
+        self.setup, self.stepper, self.task, self.team = setup, setup.stepper, setup.task, setup.team
 
     def validate(self) -> dict[str, float]:
         """The metrics of the validation data, including those that are not means over examples."""
@@ -62,7 +60,7 @@ def evaluate(task: Task, config: Config) -> dict[str, float]:
         _check_flags(config)
     setup = Setup(config, task)
     load_weights(setup.model, path, flag)
-    evaluator = Evaluator(setup, Team(worker_of(config), setup.stepper))
+    evaluator = Evaluator(setup)
     metrics = {f"val_{name}": value for name, value in evaluator.validate().items()}
     for prefix, source in task.final_sources(config, setup.data).items():
         metrics |= {f"{prefix}_{name}": value for name, value in evaluator.measure(source).items()}

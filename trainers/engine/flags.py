@@ -1,19 +1,15 @@
 """Flags as the fields of a frozen object, checked as a whole; `--help` by subject. Needs no TensorFlow."""
 
 import dataclasses
-import itertools
 import json
 import math
-import os
 import re
 import typing
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable
 from typing import Any, ClassVar, NamedTuple, TypeVar
 
-from absl import flags
-
 from trainers.system.errors import ConfigError, require
-from trainers.system.files import UnreadableError, read_object, read_text
+from trainers.system.files import UnreadableError, read_object
 
 FlagsT = TypeVar("FlagsT", bound="Flags")
 
@@ -21,7 +17,6 @@ FlagsT = TypeVar("FlagsT", bound="Flags")
 # reason ("" if it is the same run). BY_CONTENT is for paths of data: their content counts, not the path.
 Identity = bool | str | Callable[[Any], str]
 BY_CONTENT = "content"
-CONFIG_HELP = "config.json of another run to repeat; flags on the command line take precedence."
 # The integers that TensorFlow, NumPy and JSON files can hold.
 INTEGERS = range(-(2**63), 2**63)
 POWERS: dict[Any, str] = {2**31 - 1: "2^31 - 1", 2**32 - 1: "2^32 - 1"}  # bounds in words
@@ -162,104 +157,6 @@ class Settings(Flags):
         require(self.output_dir, "--output_dir must name a folder", self.output_dir)
 
 
-def parse_arguments(config_class: type[FlagsT], arguments: Sequence[str]) -> FlagsT:
-    """Parses a command line into a config, without defining global flags."""
-    values: Any = flags.FlagValues()  # type: ignore[no-untyped-call]
-    define_flags(config_class, values)
-    return read_flags(config_class, parse_flags(values, ["", *arguments]), values)
-
-
-def parse_flags(flag_values: Any, arguments: Sequence[str], known_only: bool = False) -> list[str]:
-    """Sets flags from a command line, and returns the arguments that are not flags."""
-    try:
-        check_flagfiles(arguments[1:])
-        parsed: list[str] = flag_values(list(arguments), known_only=known_only)
-        return parsed[1:]
-    except flags.UnrecognizedFlagError as error:
-        hint = re.search(r"Did you mean: ([^?]*\S) *\?", str(error))
-        meant = f"; did you mean --{hint[1]}?" if hint else ""
-        raise ConfigError(f"Flags must be among those of --help. Received: --{error.flagname}{meant}") from error
-    except flags.IllegalFlagValueError as error:
-        given = re.match(r"flag --(\w+)=(.*)", str(error).removesuffix(f": {error.__context__}"), re.DOTALL)
-        if not given or given[1] not in flag_values:
-            raise ConfigError(str(error)) from error
-        raise ConfigError(f"--{given[1]} must be {_wanted(flag_values[given[1]])}. Received: {given[2]!r}") from error
-    except (flags.Error, UnreadableError) as error:
-        raise ConfigError(str(error)) from error
-
-
-def _wanted(flag: Any) -> str:
-    if flag.parser.flag_type() == "bool":
-        return "true or false"
-    if flag.parser.flag_type() == "string enum":
-        return f"one of {', '.join(flag.parser.enum_values)}"
-    return str(flag.parser.syntactic_help)
-
-
-def define_flags(config_class: type[Flags], flag_values: Any = flags.FLAGS) -> None:
-    """Defines a flag for every field."""
-    types = typing.get_type_hints(config_class)
-    for field in _flag_fields(config_class):
-        text, choices = field.metadata["help"], field.metadata["choices"]
-        default: Any = field.default
-        if choices:
-            text = f"{text} One of: {', '.join(choices)}."
-        kind = types[field.name]
-        if kind is bool:
-            flags.DEFINE_bool(field.name, default, text, flag_values)
-        elif field.metadata["repeated"]:
-            flags.DEFINE_multi_string(field.name, list(default), text, flag_values)
-        elif typing.get_origin(kind) is tuple:
-            flags.DEFINE_list(field.name, [str(value) for value in default], text, flag_values)
-        elif int in (kind, *typing.get_args(kind)):
-            flags.DEFINE(_number_parser(flags.IntegerParser, kind), field.name, default, text, flag_values)
-        elif float in (kind, *typing.get_args(kind)):
-            flags.DEFINE(_number_parser(flags.FloatParser, kind), field.name, default, text, flag_values)
-        else:
-            # Not an enum flag: the names are checked with everything else, before anything is written.
-            flags.DEFINE_string(field.name, default, text, flag_values)
-    if issubclass(config_class, Settings):
-        flags.DEFINE_string("config", None, CONFIG_HELP, flag_values)
-
-
-def _number_parser(parser_class: type[Any], kind: Any) -> Any:
-    """For an optional number, `--name=` means `None`, which undoes the value of a flagfile."""
-
-    class OrNothing(parser_class):
-        def parse(self, argument: Any) -> Any:
-            return None if argument == "" else super().parse(argument)
-
-    return (OrNothing if type(None) in typing.get_args(kind) else parser_class)()
-
-
-def read_flags(config_class: type[FlagsT], beside: Sequence[str], flag_values: Any = flags.FLAGS) -> FlagsT:
-    """The checked config of parsed flags and the arguments `beside` them."""
-    values = _repeated(config_class, flag_values)
-    for field in _flag_fields(config_class):
-        flag = flag_values[field.name]
-        if flag.present or field.name not in values:
-            values[field.name] = flag.value
-    positional = [field.name for field in dataclasses.fields(config_class) if field.metadata["positional"]]
-    require(positional or not beside, "Arguments must be flags, --name=value", " ".join(beside))
-    return make_config(config_class, values | dict.fromkeys(positional, tuple(beside)))
-
-
-def _flag_fields(config_class: type[Flags]) -> list[Any]:
-    return [field for field in dataclasses.fields(config_class) if not field.metadata["positional"]]
-
-
-def _repeated(config_class: type[Flags], flag_values: Any) -> dict[str, Any]:
-    """The values of the run that `--config` repeats, if it is given."""
-    if "config" not in flag_values or flag_values.config is None:
-        return {}
-    names = {field.name for field in dataclasses.fields(config_class)}
-    stored = read_config(flag_values.config)
-    known = {name: value for name, value in stored.items() if name in names}
-    rule = "--config must be the config.json of a run of this program"
-    require(known or not stored, rule, f"{flag_values.config} with {', '.join(stored)}")
-    return known
-
-
 def make_config(config_class: type[FlagsT], values: dict[str, Any]) -> FlagsT:
     """A checked config from plain values, such as a flag's or a JSON file's."""
     types = typing.get_type_hints(config_class)
@@ -349,34 +246,3 @@ def read_config(path: Any) -> dict[str, Any]:
         raise ConfigError(f"{rule}. Received: {str(path)!r} ({error})") from error
     require(isinstance(stored, dict), rule, str(path))
     return typing.cast(dict[str, Any], stored)
-
-
-FLAGFILE_NAMES = ("--flagfile", "-flagfile")
-
-
-def check_flagfiles(arguments: Sequence[str], inside: tuple[str, ...] = ()) -> None:
-    """Raises an `UnreadableError` for a file of flags that cannot be read or that contains itself.
-
-    Args:
-        arguments: A command line, or the lines of a file of flags.
-        inside: The files of flags that contain these arguments.
-    """
-    for name in _named_files(arguments):
-        path = os.path.realpath(os.path.expanduser(name.strip()))
-        if path in inside:
-            raise UnreadableError(f"--flagfile must not contain itself. Received: {name}, which is in {inside[-1]}")
-        try:
-            lines = read_text(path).splitlines()
-        except UnreadableError as error:
-            raise UnreadableError(f"--flagfile must be a text file of flags. Received: {name!r} ({error})") from error
-        check_flagfiles([line.strip() for line in lines], (*inside, path))
-
-
-def _named_files(arguments: Sequence[str]) -> Iterable[str]:
-    for argument, following in itertools.zip_longest(arguments, arguments[1:], fillvalue=""):
-        if argument == "--":
-            return
-        if argument in FLAGFILE_NAMES:
-            yield following
-        elif argument.startswith(tuple(f"{name}=" for name in FLAGFILE_NAMES)):
-            yield argument.partition("=")[2]

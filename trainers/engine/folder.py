@@ -10,7 +10,7 @@ from trainers.engine.callbacks import RunCallback
 from trainers.engine.flags import Settings, stored_config
 from trainers.results.layout import BOARD, CHECKPOINTS, CONFIG, FILES, FOLDERS, RECORDS, RUN_RESULTS, STATUS
 from trainers.results.records import read_records
-from trainers.system.access import check_unlocked, check_writable, locked
+from trainers.system.access import check_folder, check_unlocked, locked
 from trainers.system.environment import git_revision, this_machine, versions
 from trainers.system.errors import ConfigError
 from trainers.system.files import UnreadableError, atomic_file, json_text, read_object, remove_leftovers
@@ -42,9 +42,8 @@ class RunFolder:
         self.path = pathlib.Path(config.output_dir)
         self.config, self.task, self.chief = config, task, chief
         self._board: Any = None
-        if chief:
-            check_writable(config.output_dir)
-        self._check_owner()
+        check_folder(config.output_dir, to_write=chief)
+        self._check_run()
         if chief:
             self._check_kinds()
             check_unlocked(self.path)
@@ -64,7 +63,7 @@ class RunFolder:
             yield
             return
         with locked(self.path):
-            self._check_owner()  # again: the folder may have become that of another run
+            self._check_run()  # again: the folder may have become that of another run
             yield
 
     def open(self, data: str | None = None, facts: Mapping[str, Any] | None = None) -> None:
@@ -100,11 +99,8 @@ class RunFolder:
 
     def check_data(self, data: str) -> None:
         """Raises a `ConfigError` if the run in this folder used other data, wherever they are stored."""
-        theirs = self._document().get("data", data)
-        if theirs != data:
-            raise ConfigError(
-                f"--output_dir must be new or hold this run. Received: {self.path}, whose run used other data"
-            )
+        if self._document().get("data", data) != data:
+            raise self._other_run("whose run used other data")
 
     def status(self, text: str) -> None:
         self.write(STATUS, _one_line(text))
@@ -218,12 +214,20 @@ class RunFolder:
         except UnreadableError as error:
             raise _damaged(path, error) from error
 
-    def _check_owner(self) -> None:
+    def _check_run(self) -> None:
+        """Refuses a folder that holds another run, or files of which it is unknown whose they are."""
         document = self._document()
-        if not document:
-            if self.chief:
-                self._check_no_orphaned_files()
-            return
+        if document:
+            self._check_identity(document)
+        elif self.chief and (
+            found := sorted(path.name for name in (*FOLDERS, *FILES) for path in self.path.glob(name))
+        ):
+            raise ConfigError(
+                f"--output_dir must be new or hold a run with its {CONFIG}: restore {self.path / CONFIG}, or name "
+                f"another folder. Received: {self.path} without it, but with {', '.join(found[:3])}"
+            )
+
+    def _check_identity(self, document: dict[str, Any]) -> None:
         try:
             stored = stored_config(type(self.config), document["config"])
         except ConfigError as error:
@@ -234,24 +238,14 @@ class RunFolder:
             names |= set(self.config.data_places())
         before = {**stored.plain(), "task": document["task"]}
         now = {**self.config.plain(), "task": self.task}
-        differing = sorted(name for name in names if not _is_same(before.get(name), now.get(name)))
-        if differing:
-            name = differing[0]
-            reason = self.config.reason(name) or stored.reason(name)
-            raise ConfigError(
-                "--output_dir must be new or hold this run. Received: "
-                f"{self.path}, whose run has {name}={before.get(name)!r}, not {now.get(name)!r}"
-                + (f": {reason}" if reason else "")
-            )
+        for name in sorted(names):
+            if not _is_same(before.get(name), now.get(name)):
+                reason = self.config.reason(name) or stored.reason(name)
+                difference = f"whose run has {name}={before.get(name)!r}, not {now.get(name)!r}"
+                raise self._other_run(f"{difference}: {reason}" if reason else difference)
 
-    def _check_no_orphaned_files(self) -> None:
-        """Refuses files without a config.json: a run must not continue or overwrite those of an unknown run."""
-        found = sorted(path.name for pattern in (*FOLDERS, *FILES) for path in self.path.glob(pattern))
-        if found:
-            raise ConfigError(
-                f"--output_dir must be new or hold a run with its {CONFIG}: restore {self.path / CONFIG}, or name "
-                f"another folder. Received: {self.path} without it, but with {', '.join(found[:3])}"
-            )
+    def _other_run(self, difference: str) -> ConfigError:
+        return ConfigError(f"--output_dir must be new or hold this run. Received: {self.path}, {difference}")
 
     def _check_kinds(self) -> None:
         """Finds out before a run, not when it wants to write its results, that a folder has the name of a file."""

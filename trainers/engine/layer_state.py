@@ -1,6 +1,7 @@
-"""Dropout as a pure function of the step: no state to save or restore, and different masks on every replica.
+"""What layers draw and update themselves: dropout, and the statistics of batch normalisation.
 
-Keras does not save the state of a `SeedGenerator`, and under a strategy gives every replica the same mask.
+Dropout is a pure function of the step: there is no state to save or restore, and every replica has another mask. Keras
+does not save the state of a `SeedGenerator`, and under a strategy gives every replica the same mask.
 """
 
 import threading
@@ -10,7 +11,7 @@ from typing import Any
 import keras
 import tensorflow as tf
 
-from trainers.system.private import all_layers
+from trainers.system.private import all_layers, untrained_variables
 
 # Far enough apart that no call of a generator draws the same as the first call of another one.
 CALLS_APART = 4_001
@@ -61,3 +62,30 @@ def _generators(model: keras.Model) -> list[keras.random.SeedGenerator]:
             if isinstance(value, keras.random.SeedGenerator) and value not in found:
                 found.append(value)
     return found
+
+
+class MovingStatistics:
+    """The statistics of a model whose steps run on replicas."""
+
+    def __init__(self, model: keras.Model) -> None:
+        self.variables = [variable for variable in _updated_by_layers(model) if variable.dtype == "float32"]
+
+    def average(self) -> None:
+        """Sets the statistics to their mean over replicas, in one reduction. Call it on each replica after a step."""
+        context = tf.distribute.get_replica_context()
+        if not self.variables or context.num_replicas_in_sync == 1:
+            return
+        flat = tf.concat([tf.reshape(variable.value, [-1]) for variable in self.variables], axis=0)
+        mean = context.all_reduce(tf.distribute.ReduceOp.MEAN, flat)
+        parts = tf.split(mean, [variable.shape.num_elements() for variable in self.variables])
+        for variable, part in zip(self.variables, parts, strict=True):
+            variable.assign(tf.reshape(part, variable.shape))
+
+
+def _updated_by_layers(model: keras.Model) -> list[Any]:
+    """The variables that layers created as non-trainable; frozen weights are not among them."""
+    found: dict[int, Any] = {}
+    for layer in all_layers(model):
+        for variable in untrained_variables(layer):
+            found.setdefault(id(variable), variable)
+    return list(found.values())

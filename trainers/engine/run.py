@@ -17,7 +17,6 @@ from trainers.engine.checkpoint import Checkpoints, load_weights, model_file
 from trainers.engine.cluster import worker_of
 from trainers.engine.config import Config
 from trainers.engine.description import changed_devices, opening, resolved_facts
-from trainers.engine.devices import Team
 from trainers.engine.evaluation import Evaluator, averaged_weights
 from trainers.engine.folder import RunFolder
 from trainers.engine.monitor import Clock, Pace, Profiler, Speed, check_result, check_steps
@@ -27,6 +26,9 @@ from trainers.engine.task import Task
 from trainers.results.layout import CHECKPOINTS
 from trainers.system import signals
 from trainers.system.errors import ConfigError
+
+# What a checkpoint holds of a run besides its variables, step, sums and time.
+RESUMED = ("best", "best_step", "worse", "final", "unfinished")
 
 
 def train(
@@ -84,15 +86,15 @@ class Run:
     def __init__(self, config: Config, setup: Setup, folder: RunFolder, callbacks: RunCallback) -> None:
         self.config, self.setup, self.folder, self.callbacks = config, setup, folder, callbacks
         self.task, self.data, self.plan, self.model = setup.task, setup.data, setup.plan, setup.model
-        self.optimizer, self.stepper = setup.optimizer, setup.stepper
+        self.optimizer, self.stepper, self.team = setup.optimizer, setup.stepper, setup.team
         self.checkpoints = Checkpoints(folder.path / CHECKPOINTS, config.average)
         self.variables = [*self.model.variables, *self.optimizer.variables]
-        self.team = Team(worker_of(config), setup.stepper)
-        self.evaluator = Evaluator(setup, self.team)
+        self.evaluator = Evaluator(setup)
         self.profiler = Profiler(folder.path / "profile", config.profile, folder.chief)
         self.pace, self.speed, self.clock = Pace(), Speed(), Clock(config.checkpoint_minutes)
         self.step = 0
         self.sums = Sums.none()
+        # These are in every checkpoint, see `RESUMED`.
         self.unfinished: dict[str, Any] | None = None  # a record that still lacks its validation
         self.best: float | None = None
         self.best_step: int | None = None
@@ -103,9 +105,9 @@ class Run:
         """Loads the newest checkpoint, if there is one. Writes nothing."""
         header = self.checkpoints.restore(self.variables)
         if header is not None:
-            self.step, self.final, self.unfinished = header["step"], header["final"], header["unfinished"]
-            self.best, self.best_step, self.worse = header["best"], header["best_step"], header["worse"]
-            self.sums = Sums.of(header["sums"])
+            self.step, self.sums = header["step"], Sums.of(header["sums"])
+            for name in RESUMED:
+                setattr(self, name, header[name])
         elif self.config.init_from is not None:
             load_weights(self.model, model_file(self.config.init_from, "--init_from"), "--init_from")
         if self.step > self.plan.total_steps:
@@ -118,15 +120,18 @@ class Run:
         self.team.agree_on_step(self.step)
 
     def train(self) -> dict[str, Any]:
+        """Trains to the end, and returns the results."""
         # A record that is written again must not be there twice.
         self.folder.forget_after(self.step - 1 if self.unfinished else self.step)
         batches = iter(self.setup.training(self.step))
-        with self._progress(self.step) as progress:
+        # A validation ends a record, whatever --log_every is.
+        intervals = [every for every in (self.config.log_every, self.config.evaluate_steps) if every]
+        with self._progress() as progress:
             self.stepper.train(batches, tf.constant(0), self.sums)  # compiles, while a signal can still interrupt
             with signals.deferred():
                 if self.unfinished:
                     self._end_interval(self.step, self.unfinished, progress)
-                for first, last in self.plan.segments(self.step, self._record_intervals(), self._stops()):
+                for first, last in self.plan.segments(self.step, intervals, self._stops()):
                     if self._out_of_patience:
                         break
                     self.profiler.at(first)
@@ -139,27 +144,8 @@ class Run:
                 self._average()
             return self._results()
 
-    def _results(self) -> dict[str, Any]:
-        results: dict[str, Any] = {**self.final, **({"best_step": self.best_step} if self.best_step else {})}
-        if self.step < self.plan.total_steps:
-            results["stopped_early_at"] = self.step
-        for prefix, source in self.task.final_sources(self.config, self.data).items():
-            results |= {f"{prefix}_{name}": value for name, value in self.evaluator.measure(source).items()}
-        return results | self.task.final_results(self.config, self.data, self.model, self.folder)
-
-    def _stops(self) -> list[int]:
-        """Further steps at which a record must end, in ascending order."""
-        return sorted({*self.config.profile} - {0})
-
-    def _record_intervals(self) -> list[int]:
-        """A validation ends a record, whatever --log_every is."""
-        return [every for every in (self.config.log_every, self.config.evaluate_steps) if every]
-
-    @property
-    def _out_of_patience(self) -> bool:
-        return self.config.patience is not None and self.worse >= self.config.patience
-
     def _segment(self, batches: Any, first: int, last: int, progress: Any) -> None:
+        """All steps of one record."""
         while self.step < last:
             count = self.team.agreed_steps(self.pace.steps(last - self.step))
             self._take(batches, count)
@@ -178,24 +164,6 @@ class Run:
         self.speed.took(after - before, seconds)
         self.step += count
         check_steps(self.config, self.optimizer, self.step, int(self.sums.bad_in_a_row))
-
-    def _end_interval(self, last: int, record: dict[str, Any], progress: Any) -> None:
-        """Validates if due, writes the record, and writes a checkpoint if due."""
-        loss = math.nan if record["loss"] is None else record["loss"]
-        # Before the validation, which may take long, so that the bar shows this record meanwhile.
-        progress.set_postfix_str(f"loss {loss:.4g}, rate {record['learning_rate']:.3g}")
-        progress.refresh()
-        if self._validates_at(last):
-            record |= self._validate_or_stop(record)
-        self.folder.record(record)
-        self.callbacks.record(record)
-        self.unfinished, self.sums = None, Sums.none(int(self.sums.bad_in_a_row))
-        self.speed.restart()
-        every = self.config.checkpoint_every
-        is_end = last == self.plan.total_steps or self._out_of_patience
-        if is_end or (last % every == 0 if every else self.plan.is_epoch_end(last)):
-            self._checkpoint()
-        self._pause()
 
     def _record(self, last: int) -> dict[str, Any]:
         optimizer = self.setup.reported_optimizer
@@ -217,6 +185,24 @@ class Run:
         if self.config.precision == "mixed_float16":
             record["loss_scale"] = float(self.optimizer.dynamic_scale.numpy())
         return record
+
+    def _end_interval(self, last: int, record: dict[str, Any], progress: Any) -> None:
+        """Validates if due, writes the record, and writes a checkpoint if due."""
+        loss = math.nan if record["loss"] is None else record["loss"]
+        # Before the validation, which may take long, so that the bar shows this record meanwhile.
+        progress.set_postfix_str(f"loss {loss:.4g}, rate {record['learning_rate']:.3g}")
+        progress.refresh()
+        if self._validates_at(last):
+            record |= self._validate_or_stop(record)
+        self.folder.record(record)
+        self.callbacks.record(record)
+        self.unfinished, self.sums = None, Sums.none(int(self.sums.bad_in_a_row))
+        self.speed.restart()
+        every = self.config.checkpoint_every
+        is_end = last == self.plan.total_steps or self._out_of_patience
+        if is_end or (last % every == 0 if every else self.plan.is_epoch_end(last)):
+            self._checkpoint()
+        self._pause()
 
     def _validates_at(self, step: int) -> bool:
         if step == self.plan.total_steps:
@@ -250,16 +236,9 @@ class Run:
         self.final = {f"val_{name}": value for name, value in metrics.items()}
         return self.final
 
-    def _average(self) -> None:
-        """Loads the mean of the last checkpoints into the model, which becomes the result of the run."""
-        self.team.wait()  # until the chief has written the last of them
-        self.checkpoints.average(self.config.average, self.model.variables)
-        self._validate()
-        self._save_model("average")
-
-    def _save_model(self, name: str) -> None:
-        if self.config.save_models:
-            self.folder.save_model(self.model, name)
+    @property
+    def _out_of_patience(self) -> bool:
+        return self.config.patience is not None and self.worse >= self.config.patience
 
     def _pause(self) -> None:
         """Between two calls of the graph: saves the run if due, and stops it if requested."""
@@ -272,21 +251,37 @@ class Run:
     def _checkpoint(self, interim: bool = False) -> None:
         needed = not (interim and self.unfinished is None and self.checkpoints.has(self.step))
         if self.folder.chief and needed:
-            header = {
-                "best": self.best,
-                "best_step": self.best_step,
-                "worse": self.worse,
-                "final": self.final,
-                "sums": self.sums.values(),
-                "unfinished": self.unfinished,
-                "seconds": self.clock.seconds,
-            }
+            header = {name: getattr(self, name) for name in RESUMED}
+            header |= {"sums": self.sums.values(), "seconds": self.clock.seconds}
             self.checkpoints.save(self.step, self.variables, header, interim)
         self.clock.saved()
 
-    def _progress(self, start: int) -> Any:
+    def _average(self) -> None:
+        """Loads the mean of the last checkpoints into the model, which becomes the result of the run."""
+        self.team.wait()  # until the chief has written the last of them
+        self.checkpoints.average(self.config.average, self.model.variables)
+        self._validate()
+        self._save_model("average")
+
+    def _save_model(self, name: str) -> None:
+        if self.config.save_models:
+            self.folder.save_model(self.model, name)
+
+    def _results(self) -> dict[str, Any]:
+        results: dict[str, Any] = {**self.final, **({"best_step": self.best_step} if self.best_step else {})}
+        if self.step < self.plan.total_steps:
+            results["stopped_early_at"] = self.step
+        for prefix, source in self.task.final_sources(self.config, self.data).items():
+            results |= {f"{prefix}_{name}": value for name, value in self.evaluator.measure(source).items()}
+        return results | self.task.final_results(self.config, self.data, self.model, self.folder)
+
+    def _stops(self) -> list[int]:
+        """Further steps at which a record must end, in ascending order."""
+        return sorted({*self.config.profile} - {0})
+
+    def _progress(self) -> Any:
         shown = self.config.progress and self.folder.chief
-        total, done = self._work(0, self.plan.total_steps), self._work(0, start)
+        total, done = self._work(0, self.plan.total_steps), self._work(0, self.step)
         return tqdm(total=total, initial=done, unit="step", disable=not shown, desc=self.task.name)
 
     def _work(self, first: int, last: int) -> int:

@@ -12,7 +12,7 @@ import tensorflow as tf
 from trainers.engine.cluster import worker_of
 from trainers.engine.config import Config
 from trainers.engine.data import Feed, Source
-from trainers.engine.devices import check_divisible, make_strategy, prepare_devices
+from trainers.engine.devices import Team, check_divisible, make_strategy, prepare_devices
 from trainers.engine.flags import INTEGERS
 from trainers.engine.optimizers import UpdateSize, make_optimizer
 from trainers.engine.step import Stepper, as_written
@@ -71,13 +71,14 @@ class Beginning:
     def __init__(self, config: Config, task: Task) -> None:
         self.config, self.task = config, task
         prepare_devices(config)
+        self.worker = worker_of(config)  # first: it sets TF_CONFIG under SLURM
         self.strategy = make_strategy(config)
         check_divisible(config, self.strategy)
         self.data = task.load(config)
         self.plan = Plan.of(config, self.data.train, self._feed(0, training=True))
 
     def _feed(self, start: int, training: bool) -> Feed:
-        worker = worker_of(self.config)
+        worker = self.worker
         replicas = self.strategy.num_replicas_in_sync // worker.count
         # Validation has no micro-batches, and must fit into the same memory.
         parts = self.config.accumulate
@@ -98,6 +99,7 @@ class Setup(Beginning):
             self.stepper = Stepper(
                 config, task, self.model, self.optimizer, self.strategy, self.data.train.example_weight
             )
+        self.team = Team(self.worker, self.stepper)
         self.update_size = UpdateSize(self.optimizer, self.model.trainable_variables)
         self.extra_validation = task.extra_validation(config, self.data, self.model)
 

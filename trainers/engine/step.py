@@ -8,9 +8,8 @@ import tensorflow as tf
 
 from tfwarmup.distribution import gradients_are_summed
 from trainers.engine.config import Config
-from trainers.engine.randomness import StatelessSeeds
+from trainers.engine.layer_state import MovingStatistics, StatelessSeeds
 from trainers.engine.task import Task
-from trainers.system.private import all_layers, untrained_variables
 
 # Float16 skips a step whose gradients overflow, and its loss may overflow too; this many in a row are no accident.
 PATIENCE = {"float32": 1, "mixed_bfloat16": 1, "mixed_float16": 30}
@@ -231,30 +230,3 @@ def _accumulator(variable: Any) -> tf.Variable:
         synchronization=tf.VariableSynchronization.ON_READ,
         aggregation=tf.VariableAggregation.SUM,
     )
-
-
-class MovingStatistics:
-    """The statistics of a model whose steps run on replicas."""
-
-    def __init__(self, model: keras.Model) -> None:
-        self.variables = [variable for variable in _updated_by_layers(model) if variable.dtype == "float32"]
-
-    def average(self) -> None:
-        """Sets the statistics to their mean over replicas, in one reduction. Call it on each replica after a step."""
-        context = tf.distribute.get_replica_context()
-        if not self.variables or context.num_replicas_in_sync == 1:
-            return
-        flat = tf.concat([tf.reshape(variable.value, [-1]) for variable in self.variables], axis=0)
-        mean = context.all_reduce(tf.distribute.ReduceOp.MEAN, flat)
-        parts = tf.split(mean, [variable.shape.num_elements() for variable in self.variables])
-        for variable, part in zip(self.variables, parts, strict=True):
-            variable.assign(tf.reshape(part, variable.shape))
-
-
-def _updated_by_layers(model: keras.Model) -> list[Any]:
-    """The variables that layers created as non-trainable; frozen weights are not among them."""
-    found: dict[int, Any] = {}
-    for layer in all_layers(model):
-        for variable in untrained_variables(layer):
-            found.setdefault(id(variable), variable)
-    return list(found.values())

@@ -12,14 +12,16 @@ from trainers.system.errors import ConfigError
 RULE = "--output_dir must be a folder, or a path where one can be created"
 
 
-def check_folder(name: str) -> None:
-    """Raises a `ConfigError` for a path that is not a folder and cannot become one."""
-    _nearest_folder(name)
+def check_folder(name: str, to_write: bool = False) -> None:
+    """Raises a `ConfigError` for a path that is not a folder and cannot become one.
 
-
-def check_writable(name: str) -> None:
-    """Like `check_folder`, but also refuses a folder that is not writable or is on a full disk."""
+    Args:
+        name: The path.
+        to_write: Whether to refuse a folder that is not writable or is on a full disk, too.
+    """
     folder = _nearest_folder(name)
+    if not to_write:
+        return
     if not os.access(folder, os.W_OK | os.X_OK):
         raise ConfigError(f"--output_dir must be a folder that can be written to. Received: {name!r}, read-only")
     disk = os.statvfs(folder)

@@ -3,6 +3,7 @@
 import functools
 import math
 import pathlib
+import sys
 from collections.abc import Callable, Mapping
 from typing import Any
 
@@ -10,7 +11,9 @@ import keras
 import tensorflow as tf
 
 from trainers.engine.data import fingerprint
+from trainers.engine.devices import find_gpus
 from trainers.engine.folder import RunFolder
+from trainers.engine.program import train_task
 from trainers.engine.task import Task
 from trainers.layers import LayerError
 from trainers.system.errors import ConfigError
@@ -27,6 +30,7 @@ from trainers.tasks.translation.models import (
     cross_entropy,
     smoothed_cross_entropy,
 )
+from trainers.tasks.translation.subwords import Subwords
 
 
 class MachineTranslation(Task):
@@ -125,3 +129,26 @@ def _mean_over_tokens(targets: Any, values: Any) -> Any:
     """The mean over the subwords of each example; their number is the weight of the example."""
     counted = tf.cast(targets != PAD, values.dtype)
     return tf.reduce_sum(values * counted, axis=1) / tf.maximum(tf.reduce_sum(counted, axis=1), 1.0)
+
+
+STANDARD_INPUT = "-"
+
+
+def translate_text(config: TranslationConfig) -> str:
+    """Translates every line of `--translate` with the averaged model in `--output_dir`, or else the best one."""
+    folder = pathlib.Path(config.output_dir)
+    models = [folder / name for name in ("average.keras", "best.keras") if (folder / name).exists()]
+    if not models:
+        raise ConfigError(f"--translate needs a trained model in --output_dir. Received: no {folder / 'best.keras'}")
+    subwords = Subwords.load(folder)
+    find_gpus()
+    model = keras.models.load_model(models[0], compile=False)
+    text = sys.stdin.read() if config.translate == STANDARD_INPUT else config.translate or ""
+    return "\n".join(translate_full_lines(text.splitlines(), subwords, make_search(config, model)))
+
+
+def train_or_translate(config: TranslationConfig) -> str:
+    """Trains a model, or translates a text. Returns what to print: the results, or the translations."""
+    if config.translate is not None:
+        return translate_text(config)
+    return train_task(MachineTranslation(), config)
