@@ -8,10 +8,12 @@ import contextlib
 import importlib
 import json
 import os
+import pathlib
 import runpy
 import signal
 import subprocess
 import sys
+import tempfile
 import time
 import traceback
 import warnings
@@ -43,10 +45,50 @@ class Launcher:
         assert code != HUNG, f"{module} hangs: {arguments}\n{text}"
         return code, [line for line in text.splitlines() if "frozen runpy" not in line]
 
+    def start(self, module, arguments, environment=(), process_group=None):
+        """Starts `python -m module arguments`, and returns it; its outputs are read when it has ended."""
+        place = pathlib.Path(tempfile.mkdtemp(prefix="forked"))
+        request = {"module": module, "arguments": arguments, "place": str(place), "process_group": process_group}
+        print(json.dumps({**request, "environment": dict(environment)}), file=self._server.stdin, flush=True)
+        return Forked([module, *arguments], int(self._server.stdout.readline()), place)
+
     def close(self):
         self._server.stdin.close()
         self._server.wait(timeout=SECONDS)
         self._server.stdout.close()
+
+
+class Forked:
+    """A program in a fork, with what the tests use of `subprocess.Popen`."""
+
+    def __init__(self, command, pid, place):
+        self.args, self.pid, self.returncode, self._place = command, pid, None, place
+
+    def poll(self):
+        if self.returncode is None and (self._place / "code").exists():
+            self.returncode = int((self._place / "code").read_text())
+        return self.returncode
+
+    def communicate(self, timeout=None):
+        deadline = time.monotonic() + (timeout or float("inf"))
+        while self.poll() is None:
+            if time.monotonic() > deadline:
+                raise subprocess.TimeoutExpired(self.args, timeout)
+            time.sleep(0.01)
+        return tuple(
+            "".join(line for line in (self._place / name).read_text().splitlines(True) if "frozen runpy" not in line)
+            for name in ("out", "err")
+        )
+
+    def send_signal(self, number):
+        if self.poll() is None:
+            os.kill(self.pid, number)
+
+    def terminate(self):
+        self.send_signal(signal.SIGTERM)
+
+    def kill(self):
+        self.send_signal(signal.SIGKILL)
 
 
 def serve():
@@ -54,8 +96,34 @@ def serve():
         importlib.import_module(name)  # so that no child has to
 
     warnings.simplefilter("ignore")  # JAX, which Keras imports, warns of any fork
+    watching = []
     for line in sys.stdin:
-        print(_run(json.loads(line)), flush=True)
+        request = json.loads(line)
+        print(_start(watching, **request) if "place" in request else _run(request), flush=True)
+        watching = [process for process in watching if not os.waitpid(process, os.WNOHANG)[0]]
+
+
+def _start(watching, place, process_group, **request):
+    """Forks a process that forks the program and records its exit code; returns the number of the program."""
+    reading, writing = os.pipe()
+    watching.append(os.fork())
+    if not watching[-1]:
+        program = os.fork()
+        if not program:
+            os.close(reading)
+            os.close(writing)
+            if process_group is not None:
+                os.setpgid(0, process_group)
+            _run_in_child(**request, log=f"{place}/out", errors=f"{place}/err")
+        os.write(writing, b"%d" % program)
+        ended = pathlib.Path(place, "ended")
+        ended.write_text(str(os.waitstatus_to_exitcode(os.waitpid(program, 0)[1])))
+        ended.rename(ended.with_name("code"))
+        os._exit(0)
+    number = int(os.read(reading, 20))
+    os.close(reading)
+    os.close(writing)
+    return number
 
 
 def _run(request):
@@ -79,13 +147,13 @@ def exit_code(process, seconds):
     return None
 
 
-def _run_in_child(module, arguments, log, environment):
+def _run_in_child(module, arguments, log, environment, errors=None):
     code = 99
     try:
         os.dup2(os.open(os.devnull, os.O_RDONLY), 0)
-        with open(log, "w") as file:
-            for descriptor in (1, 2):
-                os.dup2(file.fileno(), descriptor)
+        with open(log, "w") as file, open(errors or log, "a") as error_file:
+            os.dup2(file.fileno(), 1)
+            os.dup2(error_file.fileno() if errors else file.fileno(), 2)
         sys.stdout, sys.stderr = (open(descriptor, "w", closefd=False) for descriptor in (1, 2))  # noqa: SIM115
         os.environ.update(environment)
         sys.argv = [module, *arguments]
@@ -96,8 +164,9 @@ def _run_in_child(module, arguments, log, environment):
     except BaseException:
         traceback.print_exc()
     finally:
-        with contextlib.suppress(Exception):
-            sys.stderr.flush()
+        for stream in (sys.stdout, sys.stderr):
+            with contextlib.suppress(Exception):
+                stream.flush()
         os._exit(code)
 
 

@@ -1,6 +1,8 @@
 """Tools that the tests of the engine share."""
 
+import atexit
 import contextlib
+import functools
 import json
 import os
 import pathlib
@@ -13,10 +15,12 @@ import keras
 import numpy as np
 import pytest
 
+from tests.trainers.forks import Launcher
 from tests.trainers.tiny import Tiny, TinyConfig
 from trainers.engine.checkpoint import Checkpoints
 from trainers.engine.flags import make_config
 from trainers.engine.run import train
+from trainers.tasks import CONFIGS
 
 ROOT = pathlib.Path(__file__).parents[2]
 BASE = {
@@ -78,8 +82,28 @@ def status(folder):
     return (pathlib.Path(folder) / "status").read_text()
 
 
-def program(module, *arguments, process_group=None, **environment):
-    """Starts `python -m module` with flags, as a user would; `process_group=0` gives it a group of its own."""
+# Programs that spend most of their time on importing TensorFlow.
+FORKED = (
+    "tests.trainers.tiny",
+    "tests.trainers.kills",
+    *(f"trainers.{name}" for name in (*CONFIGS, "gradient_analysis")),
+)
+
+
+@functools.cache
+def launcher():
+    started = Launcher(ROOT)
+    atexit.register(started.close)
+    return started
+
+
+def program(module, *arguments, process_group=None, fresh=False, **environment):
+    """Starts `python -m module` with flags; `process_group=0` gives it a group of its own.
+
+    Programs that train are forks of a process that has imported TensorFlow, unless they must be `fresh`.
+    """
+    if module in FORKED and not fresh:
+        return launcher().start(module, arguments, environment, process_group)
     return subprocess.Popen(
         [sys.executable, "-m", module, *arguments],
         cwd=ROOT,

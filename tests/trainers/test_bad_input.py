@@ -13,8 +13,18 @@ import numpy as np
 import pytest
 import tensorflow as tf
 
-from tests.trainers.forks import Launcher
-from tests.trainers.helpers import BASE, ROOT, final_weights, finish, program, records, run_tiny, status, tiny_flags
+from tests.trainers.helpers import (
+    BASE,
+    ROOT,
+    final_weights,
+    finish,
+    launcher,
+    program,
+    records,
+    run_tiny,
+    status,
+    tiny_flags,
+)
 from tests.trainers.reports import training_records, write_run
 from tests.trainers.tiny import TinyConfig
 from trainers.analysis.config import AnalysisConfig
@@ -45,20 +55,13 @@ def snapshot(folder):
     return found
 
 
-@pytest.fixture(scope="module")
-def launcher():
-    started = Launcher(ROOT)
-    yield started
-    started.close()
-
-
 @pytest.fixture
-def refused(launcher):
+def refused():
     """Asserts that a program ends with the message in one line, with exit code 2, and changes nothing."""
 
     def check(module, arguments, folder, message, environment=()):
         before = snapshot(folder)
-        code, lines = launcher.run(module, arguments, folder / "output", environment)
+        code, lines = launcher().run(module, arguments, folder / "output", environment)
         assert code == 2, lines
         assert len(lines) == 1, lines
         assert lines[0].startswith("error: ")

@@ -34,6 +34,7 @@ def start_workers(folder, jobs=("worker", "worker"), each=({}, {}), **options):
         program(
             "tests.trainers.tiny",
             *tiny_flags(folder, strategy="multiworker", **options, **own),
+            fresh=True,
             TF_CONFIG=json.dumps({"cluster": cluster, "task": task}),
         )
         for folder, task, own in zip(folders, tasks, each, strict=True)

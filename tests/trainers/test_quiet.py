@@ -83,7 +83,7 @@ def test_a_signal_during_an_import_is_heard_at_once_and_obeyed_after_it(tmp_path
 @pytest.mark.slow
 def test_a_program_that_trains_writes_nothing_to_standard_error(tmp_path):
     flags = ("--flagfile=configs/embedded/digits.flags", "--steps=2", "--noprogress", f"--output_dir={tmp_path}/run")
-    _, errors = finish(program("trainers.image_classification", *flags, TF_CPP_MIN_LOG_LEVEL="2"))
+    _, errors = finish(program("trainers.image_classification", *flags, fresh=True, TF_CPP_MIN_LOG_LEVEL="2"))
     assert errors == ""
 
 

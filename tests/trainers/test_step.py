@@ -119,7 +119,7 @@ def peak_mebibytes(folder, accumulate):
     """
     options = {"rows": 4096, "batch_size": 4096, "width": 60000, "epochs": 2, "checkpoint_every": 0}
     peak = 0
-    with program("tests.trainers.tiny", *tiny_flags(folder, accumulate=accumulate, **options)) as process:
+    with program("tests.trainers.tiny", *tiny_flags(folder, accumulate=accumulate, **options), fresh=True) as process:
         while process.poll() is None:
             marks = pathlib.Path(f"/proc/{process.pid}/status").read_text()
             peak = max(peak, *(int(kilobytes) for kilobytes in re.findall(r"VmHWM:\s+(\d+) kB", marks)), 0)

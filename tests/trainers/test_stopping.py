@@ -65,7 +65,7 @@ def test_a_second_signal_ends_at_once_and_a_second_start_is_refused_meanwhile(tm
 
 
 def test_a_signal_before_the_run_begins_ends_it_and_nothing_is_written(tmp_path):
-    process = program("tests.trainers.tiny", *tiny_flags(tmp_path / "run"))
+    process = program("tests.trainers.tiny", *tiny_flags(tmp_path / "run"), fresh=True)
     time.sleep(0.5)
     process.send_signal(signal.SIGTERM)
     process.communicate(timeout=SOON)
