@@ -84,8 +84,7 @@ def status(folder):
 
 # Programs that spend most of their time on importing TensorFlow.
 FORKED = (
-    "tests.trainers.tiny",
-    "tests.trainers.kills",
+    *(f"tests.trainers.{name}" for name in ("tiny", "tiny_sweep", "kills")),
     *(f"trainers.{name}" for name in (*CONFIGS, "gradient_analysis")),
 )
 

@@ -82,9 +82,10 @@ def start(folder, environment=None, process_group=None, **options):
     del values["progress"]
     flags = [f"--{name}={_text(value)}" for name, value in values.items() if name != "sweep"]
     flags += [f"--sweep={axis}" for axis in values.get("sweep", ())]
-    return program(
-        "tests.trainers.tiny_sweep", "--noprogress", *flags, process_group=process_group, **(environment or {})
-    )
+    # Ray starts from a process without TensorFlow.
+    fresh = bool({"workers", "ray_address"} & options.keys()) or environment is not None
+    how = {"process_group": process_group, "fresh": fresh, **(environment or {})}
+    return program("tests.trainers.tiny_sweep", "--noprogress", *flags, **how)
 
 
 def values_of(folder):
