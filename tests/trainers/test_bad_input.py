@@ -362,24 +362,22 @@ def assert_resumes_to_the_bit(disk, whole):
 
 
 @pytest.mark.parametrize("kilobytes", [24, 36, 48, 64])
-def test_a_run_on_a_disk_that_fills_up_resumes_to_the_bit_when_it_is_freed(kilobytes, tmp_path):
-    run_tiny(tmp_path / "whole")
+def test_a_run_on_a_disk_that_fills_up_resumes_to_the_bit_when_it_is_freed(kilobytes, whole, tmp_path):
     with almost_full(tmp_path / "disk", kilobytes) as disk:
         with pytest.raises(Exception) as error:  # noqa: PT011 - whatever NumPy, Keras, HDF5 and TensorFlow make of it
             run_tiny(disk / "run")
         assert shortage(error.value).startswith("The disk must have space left; free some"), error.value
-        assert_resumes_to_the_bit(disk, tmp_path / "whole")
+        assert_resumes_to_the_bit(disk, whole)
 
 
 @pytest.mark.slow
-def test_a_disk_that_fills_up_is_one_line_and_exit_code_2(tmp_path):
-    run_tiny(tmp_path / "whole")
+def test_a_disk_that_fills_up_is_one_line_and_exit_code_2(whole, tmp_path):
     with almost_full(tmp_path / "disk", 40) as disk:
         _, errors = finish(program(TINY, *tiny_flags(disk / "run")), code=2)
         said = [line for line in errors.splitlines() if line.startswith("error: The disk must have space left")]
         assert len(said) == 1
         assert "Traceback" not in errors
-        assert_resumes_to_the_bit(disk, tmp_path / "whole")
+        assert_resumes_to_the_bit(disk, whole)
 
 
 @pytest.mark.slow
@@ -408,26 +406,19 @@ def test_files_of_others_are_not_overwritten(name, tmp_path):
     assert [path.read_text() for path in tmp_path.iterdir()] == ["mine"]
 
 
-@pytest.mark.parametrize("name", ["results.json", "metrics.jsonl", "final.keras"])
-def test_a_folder_in_the_place_of_a_file_is_found_before_the_run_goes_on(name, tmp_path):
-    run_tiny(tmp_path)
-    (tmp_path / name).unlink(missing_ok=True)
-    (tmp_path / name).mkdir()
-    before = snapshot(tmp_path)
-    with pytest.raises(ConfigError, match=rf"hold a run as it was written. Received: .*{name}, now a folder"):
-        run_tiny(tmp_path)
-    assert snapshot(tmp_path) == before
-
-
-@pytest.mark.parametrize("name", ["checkpoints", "tensorboard"])
-def test_a_file_in_the_place_of_a_folder_is_found_before_the_run_goes_on(name, tmp_path):
-    run_tiny(tmp_path)
-    shutil.rmtree(tmp_path / name, ignore_errors=True)
-    (tmp_path / name).write_text("in the way")
-    before = snapshot(tmp_path)
-    with pytest.raises(ConfigError, match=rf"hold a run as it was written. Received: .*{name}, now a file"):
-        run_tiny(tmp_path)
-    assert snapshot(tmp_path) == before
+@pytest.mark.parametrize("name", ["results.json", "metrics.jsonl", "final.keras", "checkpoints", "tensorboard"])
+def test_a_file_and_a_folder_in_each_others_place_are_found_before_the_run_goes_on(name, trained):
+    if "." in name:
+        (trained / name).unlink(missing_ok=True)
+        (trained / name).mkdir()
+    else:
+        shutil.rmtree(trained / name)
+        (trained / name).write_text("in the way")
+    before = snapshot(trained)
+    kind = "folder" if "." in name else "file"
+    with pytest.raises(ConfigError, match=rf"hold a run as it was written. Received: .*{name}, now a {kind}"):
+        run_tiny(trained)
+    assert snapshot(trained) == before
 
 
 def test_unrelated_files_of_others_stay_where_they_are(tmp_path):

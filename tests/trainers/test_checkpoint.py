@@ -4,7 +4,7 @@ import keras
 import numpy as np
 import pytest
 
-from tests.trainers.helpers import run_tiny
+from tests.trainers.helpers import final_weights, run_tiny
 from trainers.engine.checkpoint import Checkpoints, variable_names
 from trainers.system.access import LOCK
 from trainers.system.errors import DataError
@@ -24,16 +24,15 @@ def make_unreadable(path):
 
 
 @pytest.mark.parametrize("spoil", [damage, make_unreadable])
-def test_a_run_none_of_whose_checkpoints_can_be_read_is_refused_and_left_alone(spoil, tmp_path):
-    run_tiny(tmp_path)
-    paths = sorted((tmp_path / "checkpoints").iterdir())
+def test_a_run_none_of_whose_checkpoints_can_be_read_is_refused_and_left_alone(spoil, trained):
+    paths = sorted((trained / "checkpoints").iterdir())
     for path in paths:
         spoil(path)
-    before = snapshot(tmp_path)
+    before = snapshot(trained)
     with pytest.raises(DataError, match="must have one that can be read") as error:
-        run_tiny(tmp_path)
+        run_tiny(trained)
     assert all(str(path) in str(error.value) for path in paths)
-    assert snapshot(tmp_path) == before
+    assert snapshot(trained) == before
 
 
 def variables(**named):
@@ -67,16 +66,15 @@ def test_names_do_not_depend_on_how_many_models_a_process_has_made():
     assert names[0] == names[1] == names[2] == ["sequential/dense/kernel", "sequential/dense/bias"]
 
 
-def test_leftovers_of_killed_writes_are_removed(tmp_path):
-    run_tiny(tmp_path)
+def test_leftovers_of_killed_writes_are_removed(trained):
     left = [
-        tmp_path / ".best.tmp.keras",
-        tmp_path / "tmpa1b2c3d4",
-        tmp_path / "checkpoints/.step-000000000004.npz.77.tmp",
+        trained / ".best.tmp.keras",
+        trained / "tmpa1b2c3d4",
+        trained / "checkpoints/.step-000000000004.npz.77.tmp",
     ]
     for path in left:
         path.write_bytes(b"half a file")
-    (tmp_path / "notes.txt").write_text("a user's own")
-    run_tiny(tmp_path)
+    (trained / "notes.txt").write_text("a user's own")
+    run_tiny(trained)
     assert not any(path.exists() for path in left)
-    assert (tmp_path / "notes.txt").exists()
+    assert (trained / "notes.txt").exists()

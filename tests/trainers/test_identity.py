@@ -5,28 +5,22 @@ import json
 import numpy as np
 import pytest
 
-from tests.trainers.helpers import final_weights, records, run_tiny
+from tests.trainers.helpers import BASE, final_weights, records, run_tiny
+from tests.trainers.tiny import TinyConfig
+from trainers.engine.flags import make_config
+from trainers.engine.folder import RunFolder
 from trainers.system.errors import ConfigError
 
 
-@pytest.fixture(scope="module")
-def whole(tmp_path_factory):
-    folder = tmp_path_factory.mktemp("whole")
-    run_tiny(folder, epochs=8)
-    return folder
+def test_a_longer_run_extends_a_shorter_one_to_the_bit(trained, longer):
+    np.testing.assert_array_equal(run_tiny(trained, epochs=8), final_weights(longer))
+    assert records(trained) == records(longer)
+    assert json.loads((trained / "config.json").read_text())["config"]["epochs"] == 8
 
 
-def test_a_longer_run_extends_a_shorter_one_to_the_bit(whole, tmp_path):
-    run_tiny(tmp_path, epochs=4)
-    np.testing.assert_array_equal(run_tiny(tmp_path, epochs=8), final_weights(whole))
-    assert records(tmp_path) == records(whole)
-    assert json.loads((tmp_path / "config.json").read_text())["config"]["epochs"] == 8
-
-
-def test_records_and_checkpoints_at_other_steps_are_the_same_run(whole, tmp_path):
-    run_tiny(tmp_path, epochs=4)
+def test_records_and_checkpoints_at_other_steps_are_the_same_run(trained, longer):
     other = {"log_every": 5, "checkpoint_every": 10, "checkpoint_minutes": 1.0, "save_models": True}
-    np.testing.assert_array_equal(run_tiny(tmp_path, epochs=8, **other), final_weights(whole))
+    np.testing.assert_array_equal(run_tiny(trained, epochs=8, **other), final_weights(longer))
 
 
 @pytest.mark.parametrize(
@@ -35,33 +29,41 @@ def test_records_and_checkpoints_at_other_steps_are_the_same_run(whole, tmp_path
         ({"decay": "cosine"}, {"epochs": 8}, "has epochs=4, not 8: --decay=cosine spans the whole run"),
         ({"average": 2}, {"epochs": 8}, "has epochs=4, not 8: --average takes the last checkpoints"),
         ({"average": 2}, {"checkpoint_every": 2}, "has checkpoint_every=4, not 2: --average takes the mean"),
-        ({}, {"epochs": 2}, "must not be below what a run has reached, step 20. Received: 10 updates"),
         ({}, {"precision": "mixed_float16"}, "has precision='float32', not 'mixed_float16'"),
         ({}, {"rows": 240}, "has rows=200, not 240"),
     ],
 )
 def test_what_would_change_the_result_is_refused_with_the_reason(options, changed, message, tmp_path):
-    run_tiny(tmp_path, **options)
-    before = (tmp_path / "metrics.jsonl").read_text()
+    def folder(**more):
+        return RunFolder(make_config(TinyConfig, {**BASE, "output_dir": str(tmp_path), **options, **more}), "tiny")
+
+    with folder().working():
+        pass
+    before = (tmp_path / "config.json").read_text()
     with pytest.raises(ConfigError, match=message):
-        run_tiny(tmp_path, **{**options, **changed})
-    assert (tmp_path / "metrics.jsonl").read_text() == before
+        folder(**changed)
+    assert (tmp_path / "config.json").read_text() == before
 
 
-def test_other_data_are_refused_wherever_they_are(tmp_path):
-    run_tiny(tmp_path)
-    document = json.loads((tmp_path / "config.json").read_text())
+def test_fewer_updates_than_a_run_has_made_are_refused(trained):
+    before = (trained / "metrics.jsonl").read_text()
+    with pytest.raises(ConfigError, match=r"must not be below what a run has reached, step 20\. Received: 10 updates"):
+        run_tiny(trained, epochs=2)
+    assert (trained / "metrics.jsonl").read_text() == before
+
+
+def test_other_data_are_refused_wherever_they_are(trained):
+    document = json.loads((trained / "config.json").read_text())
     document["data"] = "0" * 32
-    (tmp_path / "config.json").write_text(json.dumps(document))
+    (trained / "config.json").write_text(json.dumps(document))
     with pytest.raises(ConfigError, match="whose run used other data"):
-        run_tiny(tmp_path)
+        run_tiny(trained)
 
 
-def test_other_devices_are_said_to_change_the_last_bits(tmp_path, caplog):
-    run_tiny(tmp_path)
-    document = json.loads((tmp_path / "config.json").read_text())
+def test_other_devices_are_said_to_change_the_last_bits(trained, caplog):
+    document = json.loads((trained / "config.json").read_text())
     document["resolved"]["devices"]["intra_op_threads"] += 6
-    (tmp_path / "config.json").write_text(json.dumps(document))
-    run_tiny(tmp_path)
+    (trained / "config.json").write_text(json.dumps(document))
+    run_tiny(trained)
     assert "its last bits may differ" in caplog.text
     assert "intra_op_threads" in caplog.text

@@ -66,10 +66,9 @@ def test_a_momentum_step_of_radam_has_no_size():
 @pytest.mark.parametrize(
     "options", [{"logical_devices": 2}, {"precision": "mixed_float16"}, {"logical_devices": 2, "accumulate": 2}]
 )
-def test_replicas_and_half_precision_record_nearly_the_same_sizes(options, tmp_path):
-    run_tiny(tmp_path / "plain", log_every=2)
-    run_tiny(tmp_path / "other", log_every=2, **options)
-    plain, other = ([line["update_rms"] for line in records(tmp_path / name)] for name in ("plain", "other"))
+def test_replicas_and_half_precision_record_nearly_the_same_sizes(options, whole, tmp_path):
+    run_tiny(tmp_path, **options)
+    plain, other = ([line["update_rms"] for line in records(folder)] for folder in (whole, tmp_path))
     assert all(0 < size < 1.1 for size in plain)
     np.testing.assert_allclose(other, plain, rtol=0.1 if "precision" in options else 1e-3)
 
