@@ -64,13 +64,15 @@ def stored_checkpoint(folder):
 
 
 @contextlib.contextmanager
-def stopped_at_the_first_checkpoint():
-    """Interrupts runs inside, as Ctrl-C does, right after they have written a checkpoint."""
-    save = Checkpoints.save
+def stopped_at_a_checkpoint(number=1):
+    """Interrupts runs inside, as Ctrl-C does, right after they have written their nth checkpoint."""
+    save, saved = Checkpoints.save, []
 
     def save_and_stop(self, *arguments):
         save(self, *arguments)
-        raise KeyboardInterrupt
+        saved.append(1)
+        if len(saved) == number:
+            raise KeyboardInterrupt
 
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(Checkpoints, "save", save_and_stop)

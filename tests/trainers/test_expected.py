@@ -7,7 +7,7 @@ import sys
 import numpy as np
 import pytest
 
-from tests.trainers.helpers import BASE, ROOT, final_weights, records, run_tiny, stopped_at_the_first_checkpoint
+from tests.trainers.helpers import BASE, ROOT, final_weights, records, run_tiny, stopped_at_a_checkpoint
 from tests.trainers.tiny import Tiny, TinyConfig
 from trainers.engine.callbacks import RunCallback
 from trainers.engine.description import how_to_load
@@ -30,25 +30,18 @@ def results(folder):
     return json.loads((folder / "results.json").read_text())
 
 
-@pytest.fixture(scope="module")
-def trained(tmp_path_factory):
-    folder = tmp_path_factory.mktemp("trained")
-    run_tiny(folder)
-    return folder
-
-
 @pytest.mark.parametrize("place", ["", "last.keras"])
-def test_a_run_begins_with_the_weights_of_another(trained, tmp_path, place):
-    run_tiny(tmp_path / "on", init_from=str(trained / place), learning_rate=0.0)
+def test_a_run_begins_with_the_weights_of_another(whole, tmp_path, place):
+    run_tiny(tmp_path / "on", init_from=str(whole / place), learning_rate=0.0)
     name = "last" if place else "best"
-    np.testing.assert_array_equal(final_weights(tmp_path / "on"), final_weights(trained, name))
+    np.testing.assert_array_equal(final_weights(tmp_path / "on"), final_weights(whole, name))
 
 
-def test_weights_to_begin_with_do_not_come_again_when_a_run_is_resumed(trained, tmp_path):
-    whole = run_tiny(tmp_path / "whole", init_from=str(trained))
-    with stopped_at_the_first_checkpoint():
-        run_tiny(tmp_path / "killed", init_from=str(trained))
-    np.testing.assert_array_equal(run_tiny(tmp_path / "killed", init_from=str(trained)), whole)
+def test_weights_to_begin_with_do_not_come_again_when_a_run_is_resumed(whole, tmp_path):
+    expected = run_tiny(tmp_path / "whole", init_from=str(whole))
+    with stopped_at_a_checkpoint():
+        run_tiny(tmp_path / "killed", init_from=str(whole))
+    np.testing.assert_array_equal(run_tiny(tmp_path / "killed", init_from=str(whole)), expected)
 
 
 @pytest.mark.parametrize(
@@ -65,30 +58,30 @@ def test_weights_to_begin_with_do_not_come_again_when_a_run_is_resumed(trained, 
         ("last.keras", {"normalise": True}, "must have the model's 8 weights. Received: .* with 4"),
     ],
 )
-def test_weights_that_do_not_fit_are_refused(trained, tmp_path, place, options, message):
+def test_weights_that_do_not_fit_are_refused(whole, tmp_path, place, options, message):
     with pytest.raises(ConfigError, match=f"--init_from {message}"):
-        run_tiny(tmp_path / "run", init_from=str(trained / place), **options)
+        run_tiny(tmp_path / "run", init_from=str(whole / place), **options)
     assert not (tmp_path / "run" / "config.json").exists()
 
 
-def test_evaluation_alone_gives_the_recorded_numbers_and_writes_nothing(trained):
-    before = sorted((path, path.stat().st_mtime_ns) for path in trained.rglob("*"))
-    best = min(records(trained), key=lambda record: record.get("val_error", 2))
-    found = evaluate(Tiny(), config(trained, evaluate_only=True))
+def test_evaluation_alone_gives_the_recorded_numbers_and_writes_nothing(whole):
+    before = sorted((path, path.stat().st_mtime_ns) for path in whole.rglob("*"))
+    best = min(records(whole), key=lambda record: record.get("val_error", 2))
+    found = evaluate(Tiny(), config(whole, evaluate_only=True))
     assert found == {"val_loss": best["val_loss"], "val_error": best["val_error"]}
-    last = evaluate(Tiny(), config("anywhere", evaluate_only=True, init_from=str(trained / "last.keras")))
-    assert last["val_loss"] == records(trained)[-1]["val_loss"]
-    assert sorted((path, path.stat().st_mtime_ns) for path in trained.rglob("*")) == before
+    last = evaluate(Tiny(), config("anywhere", evaluate_only=True, init_from=str(whole / "last.keras")))
+    assert last["val_loss"] == records(whole)[-1]["val_loss"]
+    assert sorted((path, path.stat().st_mtime_ns) for path in whole.rglob("*")) == before
 
 
-def test_evaluation_alone_has_the_data_and_the_model_of_the_run(trained):
+def test_evaluation_alone_has_the_data_and_the_model_of_the_run(whole):
     """Otherwise the numbers would be wrong, and nobody would notice: other pixels have the same shape."""
     message = r"--evaluate_only must have the data and model flags of the run .* Received: rows=120, not 200"
     with pytest.raises(ConfigError, match=message):
-        evaluate(Tiny(), config(trained, evaluate_only=True, rows=120))
+        evaluate(Tiny(), config(whole, evaluate_only=True, rows=120))
     how_to_train = {"learning_rate": 0.5, "epochs": 1, "batch_size": 20, "seed": 3, "decay": "cosine"}
-    found = evaluate(Tiny(), config(trained, evaluate_only=True, **how_to_train))
-    assert found["val_error"] == min(record.get("val_error", 1.0) for record in records(trained))
+    found = evaluate(Tiny(), config(whole, evaluate_only=True, **how_to_train))
+    assert found["val_error"] == min(record.get("val_error", 1.0) for record in records(whole))
 
 
 def test_evaluation_alone_needs_a_model(tmp_path):
@@ -104,7 +97,7 @@ def test_validation_every_so_many_steps(tmp_path):
 
 def test_a_run_may_be_longer_than_a_list_of_its_validations(tmp_path):
     """A list of 10^15 steps would fill the memory before the first one."""
-    with stopped_at_the_first_checkpoint():
+    with stopped_at_a_checkpoint():
         run_tiny(tmp_path, steps=10**15, evaluate_steps=1)
     assert [record["step"] for record in records(tmp_path) if "val_error" in record] == [1, 2, 3, 4]
 
@@ -122,7 +115,7 @@ def test_a_run_without_progress_ends_early_and_well(tmp_path):
 
 def test_patience_is_counted_across_a_kill(tmp_path):
     options = {"learning_rate": 0.0, "patience": 3, "epochs": 50, "checkpoint_every": 0}
-    with stopped_at_the_first_checkpoint():
+    with stopped_at_a_checkpoint(2):  # when one validation was no better than that of the first
         run_tiny(tmp_path, **options)
     run_tiny(tmp_path, **options)
     assert results(tmp_path)["stopped_early_at"] == 20
@@ -162,7 +155,7 @@ def test_the_moving_average_is_what_is_validated_and_saved(tmp_path, options):
 
 def test_a_run_with_an_average_resumes_bit_identically(tmp_path):
     whole = run_tiny(tmp_path / "whole", ema=0.9)
-    with stopped_at_the_first_checkpoint():
+    with stopped_at_a_checkpoint():
         run_tiny(tmp_path / "killed", ema=0.9)
     np.testing.assert_array_equal(run_tiny(tmp_path / "killed", ema=0.9), whole)
 

@@ -7,7 +7,7 @@ import shutil
 import numpy as np
 import pytest
 
-from tests.trainers.helpers import finish, program, records, stopped_at_the_first_checkpoint
+from tests.trainers.helpers import finish, program, records, stopped_at_a_checkpoint
 from trainers.engine.evaluation import evaluate
 from trainers.engine.flags import make_config
 from trainers.engine.run import train
@@ -118,7 +118,7 @@ def test_replicas_and_micro_batches_train_the_same_model(options, corpus, tmp_pa
 def test_a_stopped_run_ends_bit_identical(corpus, tmp_path):
     task = load_task("language_modeling")
     train(task, config(tmp_path / "whole", corpus))
-    with stopped_at_the_first_checkpoint():
+    with stopped_at_a_checkpoint():
         train(task, config(tmp_path / "stopped", corpus))
     train(task, config(tmp_path / "stopped", corpus))
     assert records(tmp_path / "stopped") == records(tmp_path / "whole")

@@ -10,7 +10,7 @@ import pytest
 import sacrebleu
 import tensorflow as tf
 
-from tests.trainers.helpers import finish, program, records, stopped_at_the_first_checkpoint
+from tests.trainers.helpers import finish, program, records, stopped_at_a_checkpoint
 from trainers.engine.data import Feed
 from trainers.engine.flags import make_config
 from trainers.engine.run import train
@@ -167,7 +167,7 @@ def test_two_replicas_equal_two_micro_batches(corpus, tmp_path):
 @pytest.mark.slow
 def test_a_stopped_run_ends_bit_identical(corpus, tmp_path):
     train(TASK, config(tmp_path / "whole", corpus, average=2))
-    with stopped_at_the_first_checkpoint():
+    with stopped_at_a_checkpoint():
         train(TASK, config(tmp_path / "stopped", corpus, average=2))
     train(TASK, config(tmp_path / "stopped", corpus, average=2))
     assert records(tmp_path / "stopped") == records(tmp_path / "whole")

@@ -15,10 +15,10 @@ from tests.trainers.helpers import (
     records,
     run_tiny,
     status,
+    stopped_at_a_checkpoint,
     stored_checkpoint,
     tiny_flags,
 )
-from trainers.engine.checkpoint import Checkpoints
 from trainers.tasks import load_task
 
 # What may differ by replica: unsynchronised statistics, masks, overflows.
@@ -117,35 +117,10 @@ def test_every_trainer_killed_in_every_phase_ends_bit_identical(task, options, s
     assert_same_run(tmp_path / "killed", tmp_path / "whole")
 
 
-class StoppedError(Exception):
-    pass
-
-
-@pytest.fixture
-def stop_after(monkeypatch):
-    """Makes a run stop right after its nth checkpoint."""
-
-    def arrange(count):
-        save = Checkpoints.save
-        calls = []
-
-        def save_and_stop(self, *arguments):
-            save(self, *arguments)
-            calls.append(1)
-            if len(calls) == count:
-                raise StoppedError
-
-        monkeypatch.setattr(Checkpoints, "save", save_and_stop)
-
-    return arrange
-
-
-def test_a_damaged_checkpoint_is_reported_and_the_one_before_it_used(tmp_path, stop_after, caplog):
-    run_tiny(tmp_path / "whole")
-    stop_after(3)
-    with pytest.raises(StoppedError):
+def test_a_damaged_checkpoint_is_reported_and_the_one_before_it_used(whole, tmp_path, caplog):
+    with stopped_at_a_checkpoint(3):
         run_tiny(tmp_path / "stopped")
-    assert status(tmp_path / "stopped").startswith("failed: StoppedError")
+    assert status(tmp_path / "stopped") == "stopped\n"
     newest = sorted((tmp_path / "stopped/checkpoints").glob("*.npz"))[-1]
     data = bytearray(newest.read_bytes())
     data[len(data) // 2] ^= 255
@@ -153,31 +128,27 @@ def test_a_damaged_checkpoint_is_reported_and_the_one_before_it_used(tmp_path, s
     run_tiny(tmp_path / "stopped")
     assert "is damaged" in caplog.text
     assert newest.name in caplog.text
-    assert_same_run(tmp_path / "stopped", tmp_path / "whole")
+    assert_same_run(tmp_path / "stopped", whole)
 
 
-def test_half_a_checkpoint_under_its_temporary_name_is_never_loaded(tmp_path, stop_after):
-    run_tiny(tmp_path / "whole")
-    stop_after(2)
-    with pytest.raises(StoppedError):
+def test_half_a_checkpoint_under_its_temporary_name_is_never_loaded(whole, tmp_path):
+    with stopped_at_a_checkpoint(2):
         run_tiny(tmp_path / "stopped")
     (tmp_path / "stopped/checkpoints/.step-000000009999.npz.1.tmp").write_bytes(b"PK half a file")
     with (tmp_path / "stopped/metrics.jsonl").open("a") as file:
         file.write('{"step": 13, "los')
     run_tiny(tmp_path / "stopped")
-    assert_same_run(tmp_path / "stopped", tmp_path / "whole")
+    assert_same_run(tmp_path / "stopped", whole)
 
 
-def test_only_two_checkpoints_are_kept(tmp_path):
-    run_tiny(tmp_path)
-    assert len(list((tmp_path / "checkpoints").iterdir())) == 2
+def test_only_two_checkpoints_are_kept(whole):
+    assert len(list((whole / "checkpoints").iterdir())) == 2
 
 
-def test_a_finished_run_is_not_run_again(tmp_path):
-    weights = run_tiny(tmp_path)
-    before = (tmp_path / "metrics.jsonl").read_text()
-    np.testing.assert_array_equal(run_tiny(tmp_path), weights)
-    assert (tmp_path / "metrics.jsonl").read_text() == before
+def test_a_finished_run_is_not_run_again(whole, trained):
+    before = (trained / "metrics.jsonl").read_text()
+    np.testing.assert_array_equal(run_tiny(trained), final_weights(whole))
+    assert (trained / "metrics.jsonl").read_text() == before
 
 
 @pytest.mark.slow

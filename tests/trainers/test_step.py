@@ -272,14 +272,13 @@ def board_steps(folder):
     return {tag: sorted(found) for tag, found in steps.items()}
 
 
-def test_tensorboard_shows_no_step_twice(tmp_path):
-    run_tiny(tmp_path)
-    (tmp_path / "checkpoints/step-000000000020.npz").unlink()  # as if it had been killed before it
-    run_tiny(tmp_path)
-    assert board_steps(tmp_path)["train/loss"] == [line["step"] for line in records(tmp_path)]
+def test_tensorboard_shows_no_step_twice(trained):
+    (trained / "checkpoints/step-000000000020.npz").unlink()  # as if it had been killed before it
+    run_tiny(trained)
+    assert board_steps(trained)["train/loss"] == [line["step"] for line in records(trained)]
 
 
-def test_a_single_gpu_gets_its_batches_ahead_and_memory_as_it_needs_it(tmp_path, monkeypatch):
+def test_a_single_gpu_gets_its_batches_ahead_and_memory_as_it_needs_it(whole, tmp_path, monkeypatch):
     """There is no GPU here: a CPU plays its part, which shows the calls and not what they bring."""
     grown = []
     cpu = tf.config.list_logical_devices("CPU")[0]
@@ -293,4 +292,4 @@ def test_a_single_gpu_gets_its_batches_ahead_and_memory_as_it_needs_it(tmp_path,
     weights = run_tiny(tmp_path / "gpu", strategy="one")
     monkeypatch.undo()
     assert grown == ["gpu"]
-    np.testing.assert_array_equal(weights, run_tiny(tmp_path / "cpu", strategy="one"))
+    np.testing.assert_array_equal(weights, final_weights(whole))

@@ -8,7 +8,7 @@ import shutil
 
 import pytest
 
-from tests.trainers.helpers import finish, status, stopped_at_the_first_checkpoint
+from tests.trainers.helpers import finish, status, stopped_at_a_checkpoint
 from tests.trainers.tiny_sweep import TASK, settings, start, values_of
 from trainers.engine.command_line import parse_arguments
 from trainers.engine.run import train
@@ -223,7 +223,7 @@ def test_a_folder_of_an_older_version_is_read_and_continued(tmp_path, monkeypatc
 
 def test_the_seconds_of_a_resumed_trial_are_those_of_all_its_processes(tmp_path, monkeypatch):
     options = {"learning_rates": (1e-2,), "warmups": ("none",), "seeds": (1,)}
-    with stopped_at_the_first_checkpoint():
+    with stopped_at_a_checkpoint():
         sweep(settings(tmp_path, **options))
     header = trial.Checkpoints.newest_header
     monkeypatch.setattr(trial.Checkpoints, "newest_header", lambda self: header(self) | {"seconds": 1000.0})

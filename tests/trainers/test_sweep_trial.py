@@ -4,7 +4,7 @@ import json
 
 import pytest
 
-from tests.trainers.helpers import ended, in_thread, stopped_at_the_first_checkpoint, wait_for
+from tests.trainers.helpers import ended, in_thread, stopped_at_a_checkpoint, wait_for
 from tests.trainers.sweeps import CELLS, result_of
 from tests.trainers.tiny_sweep import settings
 from trainers.results.results_csv import read_results
@@ -45,7 +45,7 @@ def test_a_result_is_written_once(tmp_path, monkeypatch):
 def test_a_trial_that_makes_progress_may_be_killed_any_number_of_times(tmp_path):
     cell, trials = CELLS[0], Trials(settings(tmp_path))
     folder = tmp_path / "trials" / cell.name
-    with stopped_at_the_first_checkpoint():
+    with stopped_at_a_checkpoint():
         trials.run(cell.name, cell.values)
     attempts = folder / trial.ATTEMPTS
     attempts.write_text(json.dumps({"count": 3, "step": 0}))  # it has come to step 2 since
