@@ -16,6 +16,14 @@ if BACKEND == "tensorflow":
     tf.config.set_logical_device_configuration(cpu, [tf.config.LogicalDeviceConfiguration()] * 2)
 
 
+def pytest_collection_modifyitems(config, items):
+    """What is marked `once` does not depend on the backend: TensorFlow alone runs it."""
+    once = [item for item in items if BACKEND != "tensorflow" and item.get_closest_marker("once")]
+    if once:
+        config.hook.pytest_deselected(items=once)
+        items[:] = [item for item in items if item not in once]
+
+
 @pytest.fixture(autouse=True)
 def _same_seed():
     """Keeps the random state of one test from reaching the next."""
