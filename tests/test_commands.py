@@ -16,9 +16,8 @@ import pytest
 
 from tests.commands import on_this_machine, run_page
 from tests.pages import PAGES, blocks
-from tests.tfwarmup.helpers import BACKEND
 
-pytestmark = pytest.mark.skipif(BACKEND != "tensorflow", reason="runs once")
+pytestmark = pytest.mark.once
 WITHOUT_STATUS = {"evidence", "report", "study"}  # programs that only read runs
 WITH_COMMANDS = [name for name, path in PAGES.items() if blocks("sh", path.read_text())]
 

@@ -27,7 +27,7 @@ TARGETS = sorted({target for text in TEXTS.values() for target in re.findall(r"(
 VALUES = re.compile(r"# ((?:-?[\d.]+(?:e-?\d+)?(?:, )?)+)(?:: .*)?$")
 
 every_page = pytest.mark.parametrize("name", PAGES)
-once = pytest.mark.skipif(BACKEND != "tensorflow", reason="runs once")
+once = pytest.mark.once
 
 
 def run_blocks(text, name):

@@ -7,7 +7,7 @@ import sys
 
 import pytest
 
-from tests.tfwarmup.helpers import BACKEND, drift
+from tests.tfwarmup.helpers import drift
 from tests.tfwarmup.trajectories import OPTIMIZERS, trajectories
 
 
@@ -17,7 +17,7 @@ def here():
 
 
 @pytest.mark.slow
-@pytest.mark.skipif(BACKEND != "tensorflow", reason="runs once, from TensorFlow")
+@pytest.mark.once
 @pytest.mark.parametrize("backend", ["jax", "torch"])
 def test_other_backends_compute_the_same_numbers(backend, here):
     there = json.loads(

@@ -118,6 +118,7 @@ class Sample(keras.optimizers.Adam):
     """Stands for an optimizer of the package, in the sources below."""
 
 
+@pytest.mark.once
 @pytest.mark.parametrize(
     ("source", "found"),
     [
@@ -144,11 +145,13 @@ WORKING = ["2.15.0", "3.3.0", "3.3.3", "3.4.1", "3.9.2", "3.10.0", "3.15.1", "3.
 REFUSED = ["2.14.0", "2.2.5", "3.0.5", "3.1.1", "3.2.1", "4.0.0"]
 
 
+@pytest.mark.once
 @pytest.mark.parametrize("version", [*WORKING, "3.16.0.dev2027010101"])
 def test_a_version_that_works_is_accepted(version):
     compat.check_version(version)
 
 
+@pytest.mark.once
 @pytest.mark.parametrize("version", [*REFUSED, "nightly"])
 def test_another_version_is_refused_with_those_that_work(version):
     rule = "tfwarmup needs Keras 3.3 or newer, or Keras 2.15 for the schedules with tensorflow-addons"
@@ -156,6 +159,7 @@ def test_another_version_is_refused_with_those_that_work(version):
         compat.check_version(version)
 
 
+@pytest.mark.once
 def test_import_itself_refuses_an_old_keras():
     code = "import keras; keras.__version__ = '3.2.1'; import tfwarmup"
     run = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, timeout=120, cwd=PACKAGE.parent)
@@ -164,6 +168,7 @@ def test_import_itself_refuses_an_old_keras():
     assert run.stderr.splitlines()[-1].endswith("Received: Keras 3.2.1")
 
 
+@pytest.mark.once
 def test_the_requirement_of_the_package_admits_what_import_admits():
     requirement = re.search(r'"keras([^"a-z]+)"', (PACKAGE.parent / "setup.py").read_text())[1]
     assert list(SpecifierSet(requirement).filter([*WORKING, *REFUSED])) == WORKING

@@ -48,10 +48,12 @@ def schedule_of(name, learning_rate=1e-3, **timing):
     return tfwarmup.WarmupSchedule(learning_rate, warmup_of(name), **timing)
 
 
+@pytest.mark.once
 def test_every_warmup_of_the_table_is_here():
     assert {type(warmup) for warmup, _ in GOLDEN.values()} == {*WARMUPS.values(), warmups.Custom} - {warmups.Dynamic}
 
 
+@pytest.mark.once
 @every_warmup
 def test_values_are_the_golden_ones(name):
     warmup, golden = GOLDEN[name]
@@ -211,6 +213,7 @@ KINDS = {
 NAMES = {**vars(tfwarmup), **vars(warmups), "half_cosine": half_cosine}
 
 
+@pytest.mark.once
 @pytest.mark.parametrize("kind", KINDS)
 @pytest.mark.parametrize("given", GIVEN)
 def test_every_way_to_give_a_warmup_is_the_same_and_is_printed_and_restored(given, kind):

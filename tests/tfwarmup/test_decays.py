@@ -85,10 +85,12 @@ def test_every_untuned_warmup_starts_the_run_and_the_decay_ends_it(warmup):
     assert number(rate(UPDATES - 1)) == pytest.approx(0, abs=1e-9)
 
 
+@pytest.mark.once
 def test_a_share_needs_no_second_length():
     assert made("cosine", period=None, share=0.25).warmup == warmups.Linear(250)
 
 
+@pytest.mark.once
 @pytest.mark.parametrize(
     ("options", "message"),
     [

@@ -46,6 +46,7 @@ def textbook_radam_in_float32(t, beta_2):
     return ops.where(rho > 4, ops.sqrt(ops.maximum(squared, 0.0)), 0.0)
 
 
+@pytest.mark.once
 @pytest.mark.parametrize("beta_2", BETAS)
 def test_radam_is_exact_in_float64(beta_2, exact):
     assert relative_error(factors.radam(TIMES, beta_2), exact[beta_2]) < 2e-15
@@ -71,6 +72,7 @@ def test_momentum_phase_is_the_first_four_updates(beta_2):
         assert np.all((omega > 0) == (TIMES > 4))
 
 
+@pytest.mark.once
 @pytest.mark.parametrize("beta_2", BETAS[3:])
 def test_threshold_five_means_five_momentum_steps(beta_2):
     assert factors.momentum_steps(beta_2, rho_threshold=5.0) == 5
@@ -89,6 +91,7 @@ def test_linear_exponential_and_root_are_exact(beta_2):
         assert relative_error(numpy(factor(t, beta_2)), truth) < 3e-7
 
 
+@pytest.mark.once
 def test_first_steps_are_the_three_rules_of_the_ablation():
     after = factors.radam(5, 0.999)
     t = np.arange(1, 7)
@@ -120,6 +123,7 @@ def test_an_answer_is_of_the_kind_of_the_question(factor):
         np.testing.assert_allclose(numpy(tensor), number, rtol=3e-7)
 
 
+@pytest.mark.once
 def test_rho_is_the_papers():
     assert factors.rho(5, 0.8) == pytest.approx(9 - 10 * 0.8**5 / (1 - 0.8**5), rel=1e-14)
     assert factors.rho(np.array([4, 5]), 0.9999999) == pytest.approx([4, 5], rel=1e-6)
@@ -127,11 +131,13 @@ def test_rho_is_the_papers():
     assert factors.rho(0, 0.999) < 1
 
 
+@pytest.mark.once
 def test_effective_period_of_radam_is_the_sum_at_the_largest_beta_2():
     total = sum(np.sum(1 - factors.radam(np.arange(a, a + 10.0**6), 0.99999)) for a in np.arange(1, 6e6, 1e6))
     assert factors.radam_effective_period(0.99999) == pytest.approx(total, rel=1e-11)
 
 
+@pytest.mark.once
 @pytest.mark.parametrize(("beta_2", "rounded"), [(0.999, 1999), (0.98, 99)])
 def test_a_rounded_period_is_another_warmup(beta_2, rounded):
     assert int(factors.untuned_linear_period(beta_2)) == rounded
@@ -140,6 +146,7 @@ def test_a_rounded_period_is_another_warmup(beta_2, rounded):
     assert abs(factors.linear(t, rounded) - 0.5) > 1e-4
 
 
+@pytest.mark.once
 @pytest.mark.parametrize("beta_2", [0, 1, -0.1, 1.5, math.nan, "0.9", None, True])
 @pytest.mark.parametrize("factor", [factors.untuned_linear, factors.untuned_exponential, factors.radam, factors.rho])
 def test_beta_2_outside_the_unit_interval_is_refused(factor, beta_2):
@@ -147,6 +154,7 @@ def test_beta_2_outside_the_unit_interval_is_refused(factor, beta_2):
         factor(1, beta_2)
 
 
+@pytest.mark.once
 @pytest.mark.parametrize("period", [0, -1, math.nan, math.inf, "10", None])
 @pytest.mark.parametrize("factor", [factors.linear, factors.exponential])
 def test_a_period_that_is_not_positive_is_refused(factor, period):
@@ -154,24 +162,28 @@ def test_a_period_that_is_not_positive_is_refused(factor, period):
         factor(1, period)
 
 
+@pytest.mark.once
 @pytest.mark.parametrize("beta_2", [0.6, 0.5, 0.1])
 def test_radam_that_would_never_become_adam_is_refused(beta_2):
     with pytest.raises(ValueError, match=r"beta_2 > 0\.6: .* never leaves its momentum phase .* Received: beta_2="):
         factors.radam(1, beta_2)
 
 
+@pytest.mark.once
 def test_radam_just_above_the_limit_works():
     steps = factors.momentum_steps(0.61)
     assert factors.rho(steps, 0.61) <= 4 < factors.rho(steps + 1, 0.61)
     assert factors.radam(10**6, 0.61) == pytest.approx(1)
 
 
+@pytest.mark.once
 @pytest.mark.parametrize("threshold", [3.9, -1, math.nan, None])
 def test_a_threshold_below_four_is_refused(threshold):
     with pytest.raises(ValueError, match=r"`rho_threshold` must be a number >= 4\. Received"):
         factors.radam(1, 0.999, rho_threshold=threshold)
 
 
+@pytest.mark.once
 def test_an_unknown_rule_for_the_first_steps_is_refused_with_those_that_exist():
     with pytest.raises(ValueError, match=r"must be one of momentum, nothing, constant_adam, linear_adam\. Received"):
         factors.radam(1, 0.999, first_steps="sgd")
@@ -180,6 +192,7 @@ def test_an_unknown_rule_for_the_first_steps_is_refused_with_those_that_exist():
 NO_UPDATES = [-1, -0.5, math.nan, math.inf, 10**400, "5", None, [1, 2], (1,), {}, True, 1j, np.array([1, -1])]
 
 
+@pytest.mark.once
 @pytest.mark.parametrize(
     "t", [*NO_UPDATES, np.array(["1"]), np.array([1, math.nan]), np.float32("inf"), np.array([True])]
 )
@@ -198,6 +211,7 @@ def test_a_t_that_counts_no_updates_is_refused(factor, t):
         factor(t)
 
 
+@pytest.mark.once
 @pytest.mark.parametrize("number", [Fraction(999, 1000), np.float64(0.999), Decimal("0.999")])
 def test_numbers_of_other_kinds_are_taken_if_they_are_real(number):
     if isinstance(number, Decimal):  # is no `numbers.Real`
@@ -207,6 +221,7 @@ def test_numbers_of_other_kinds_are_taken_if_they_are_real(number):
         assert factors.untuned_linear(500, number) == factors.untuned_linear(500, 0.999)
 
 
+@pytest.mark.once
 @pytest.mark.parametrize("period", [10**400, Fraction(1, 10**400), -Fraction(1, 3)])
 def test_numbers_beyond_every_float_are_refused(period):
     with pytest.raises(ValueError, match=r"`period` must be a finite number > 0\. Received: period="):

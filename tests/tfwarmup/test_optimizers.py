@@ -230,6 +230,7 @@ def test_a_rate_that_is_set_is_checked_like_one_that_is_given(name):
     assert float(plain.learning_rate) == pytest.approx(1e-2 / 20)
 
 
+@pytest.mark.once
 @pytest.mark.parametrize(
     ("name", "value"), [("beta_1", 0.5), ("beta_2", 0.9), ("epsilon", 1.0), ("warmup", warmups.Linear(10))]
 )
@@ -242,6 +243,7 @@ def test_what_a_compiled_step_holds_cannot_be_changed_later(make, name, value):
     assert optimizer.get_config() == before
 
 
+@pytest.mark.once
 @pytest.mark.parametrize("make", [tfwarmup.Adam, tfwarmup.RAdam])
 def test_the_weight_decay_of_an_adamw_given_by_position_is_not_taken_for_beta_1(make):
     with pytest.raises(TypeError, match="positional arguments but 3 were given"):
@@ -273,6 +275,7 @@ def test_momentum_steps_are_part_of_a_warmup():
     np.testing.assert_array_equal(trajectory(inside, SHORT), trajectory(tfwarmup.RAdam(1e-3), SHORT))
 
 
+@pytest.mark.once
 def test_a_repr_tells_what_the_optimizer_is():
     texts = {
         "Adam(learning_rate=0.001)": tfwarmup.Adam(),
@@ -301,6 +304,7 @@ NAMED = {
 }
 
 
+@pytest.mark.once
 @pytest.mark.parametrize("name", NAMED)
 def test_everything_that_a_warmup_takes_can_be_given_with_its_name(name):
     warmup, options, expected = NAMED[name]
@@ -318,6 +322,7 @@ def test_everything_that_a_warmup_takes_can_be_given_with_its_name(name):
         assert tfwarmup.WarmupSchedule(1e-3, warmup, **options, **untuned).warmup == expected
 
 
+@pytest.mark.once
 @pytest.mark.parametrize("name", ["radam", "RAdam"])
 def test_keras_knows_radam_by_its_name(name):
     assert type(keras.optimizers.get(name)) is tfwarmup.RAdam
@@ -325,6 +330,7 @@ def test_keras_knows_radam_by_its_name(name):
     assert isinstance(keras.optimizers.get("adam"), keras.optimizers.Adam)
 
 
+@pytest.mark.once
 @pytest.mark.parametrize("name", OPTIMIZERS)
 def test_config_makes_the_same_optimizer(name):
     config = OPTIMIZERS[name]().get_config()
@@ -351,6 +357,7 @@ def test_model_saved_in_the_middle_of_its_warmup_continues_bit_for_bit(name, tmp
         np.testing.assert_array_equal(numpy(ours), numpy(theirs))
 
 
+@pytest.mark.once
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
@@ -387,6 +394,7 @@ def test_bad_hyperparameters_are_refused(optimizer, arguments, message):
         optimizer(**arguments)
 
 
+@pytest.mark.once
 @pytest.mark.parametrize(
     ("make", "message"),
     [
@@ -469,6 +477,7 @@ def test_our_adam_goes_on_where_keras_adam_is(name, updates):
     np.testing.assert_allclose(mine - start, theirs - start, rtol=5e-5, atol=3e-7)
 
 
+@pytest.mark.once
 def test_all_options_are_taken_over_and_can_be_replaced():
     options = {"beta_1": 0.8, "beta_2": 0.9, "epsilon": 1e-6, "global_clipnorm": 1.0, "use_ema": True}
     old = keras.optimizers.AdamW(3e-3, weight_decay=0.1, ema_momentum=0.5, **options)
@@ -510,6 +519,7 @@ def test_a_loaded_model_goes_on_with_a_warmup_that_begins_then(tmp_path):
     assert probe.history["learning_rate_applied"] == pytest.approx([1e-2 * t / 20 for t in (1, 2, 3, 4)], rel=1e-6)
 
 
+@pytest.mark.once
 @pytest.mark.parametrize("make", [keras.optimizers.Nadam, lambda: keras.optimizers.Adam(amsgrad=True), lambda: "adam"])
 def test_an_optimizer_that_is_not_keras_adam_is_refused(make):
     with pytest.raises(ValueError, match="`from_keras` needs Keras' Adam or AdamW, without AMSGrad. Received: "):

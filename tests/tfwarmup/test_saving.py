@@ -9,7 +9,6 @@ import numpy as np
 import pytest
 
 from tests.tfwarmup import handover
-from tests.tfwarmup.helpers import BACKEND
 
 OTHERS = ("jax", "torch")
 
@@ -21,7 +20,7 @@ def on(backend, *arguments):
 
 
 @pytest.mark.slow
-@pytest.mark.skipif(BACKEND != "tensorflow", reason="runs once, from TensorFlow")
+@pytest.mark.once
 def test_a_run_goes_on_on_every_other_backend(tmp_path):
     paths = {backend: tmp_path / backend for backend in ("tensorflow", *OTHERS)}
     handover.save(paths["tensorflow"])

@@ -27,6 +27,7 @@ def named_warmup(name):
     return warmups.get(name, period=30.5 if warmups.takes_period(name) else None).with_beta_2(0.98)
 
 
+@pytest.mark.once
 def test_every_warmup_of_the_table_has_a_schedule():
     assert {"none", *NAMED} == set(FUNCTIONS_OF_T)
 
@@ -55,6 +56,7 @@ def test_model_with_a_nested_schedule_saves_and_loads(name, tmp_path):
     assert clone.get_config() == model.optimizer.get_config()
 
 
+@pytest.mark.once
 def test_named_schedule_has_the_arguments_of_its_warmup_in_its_config():
     assert tfwarmup.UntunedLinearWarmup(1e-3, 0.98).get_config() == {
         "learning_rate": 1e-3,
@@ -131,6 +133,7 @@ PLACES = {
 }
 
 
+@pytest.mark.once
 @pytest.mark.parametrize("place", PLACES)
 @pytest.mark.parametrize("name", WARMING)
 def test_two_warmups_are_refused_wherever_they_would_meet(name, place):
@@ -192,12 +195,14 @@ def test_one_warmup_in_the_rate_of_an_adam_without_one_is_taken():
     assert tfwarmup.Adam(tfwarmup.UntunedLinearWarmup(1e-3, 0.999)).beta_2 == 0.999
 
 
+@pytest.mark.once
 @pytest.mark.parametrize("make", [tfwarmup.Adam, lambda rate, **k: tfwarmup.Adam(Halved(rate), **k)])
 def test_a_schedule_of_another_beta_2_than_the_optimizers_is_noticed(make):
     with pytest.raises(ValueError, match=r"`beta_2` of its optimizer, 0.9. Received: UntunedLinear\(beta_2=0.999\)"):
         make(tfwarmup.UntunedLinearWarmup(1e-3, 0.999), beta_2=0.9)
 
 
+@pytest.mark.once
 @pytest.mark.parametrize(
     "schedule", [tfwarmup.UntunedLinearWarmup, tfwarmup.UntunedExponentialWarmup, tfwarmup.RAdamWarmup]
 )
@@ -206,6 +211,7 @@ def test_an_untuned_schedule_does_not_guess_beta_2(schedule):
         schedule(1e-3)
 
 
+@pytest.mark.once
 @pytest.mark.parametrize("rate", [-1e-3, math.nan, math.inf, "1e-3", None, 10**400, [1e-3], True])
 def test_a_rate_that_is_no_rate_is_refused(rate):
     with pytest.raises(
@@ -214,12 +220,14 @@ def test_a_rate_that_is_no_rate_is_refused(rate):
         tfwarmup.UntunedLinearWarmup(rate, 0.999)
 
 
+@pytest.mark.once
 @pytest.mark.parametrize("steps", [0, -1, 1.5, None])
 def test_steps_per_update_must_be_a_positive_integer(steps):
     with pytest.raises(ValueError, match=r"`steps_per_update` must be an integer >= 1. Received"):
         tfwarmup.LinearWarmup(1e-3, 10, steps_per_update=steps)
 
 
+@pytest.mark.once
 def test_a_constant_rate_cannot_decay_after_the_warmup():
     with pytest.raises(ValueError, match="a constant does not decay. Received: learning_rate=0.001"):
         tfwarmup.LinearWarmup(1e-3, 10, decay_after_warmup=True)
@@ -227,6 +235,7 @@ def test_a_constant_rate_cannot_decay_after_the_warmup():
         tfwarmup.LinearWarmup(COSINE, 10, decay_after_warmup=5)
 
 
+@pytest.mark.once
 def test_a_step_before_the_first_is_refused():
     with pytest.raises(ValueError, match="`t` must be a finite number >= 0 .* Received: t=-5"):
         tfwarmup.LinearWarmup(1e-3, 10)(-6)
@@ -239,6 +248,7 @@ def test_a_step_that_is_no_number_is_refused(step):
             schedule(step)
 
 
+@pytest.mark.once
 def test_a_repr_tells_rate_and_warmup():
     texts = {
         "LinearWarmup(learning_rate=0.001, period=10.0)": tfwarmup.LinearWarmup(1e-3, 10),
@@ -253,6 +263,7 @@ def test_a_repr_tells_rate_and_warmup():
         assert eval(text, {**vars(tfwarmup), **vars(warmups), **vars(schedules)}).get_config() == schedule.get_config()
 
 
+@pytest.mark.once
 def test_numpy_numbers_are_saved():
     schedule = tfwarmup.LinearWarmup(np.float32(1e-3), np.int64(10))
     assert keras.saving.deserialize_keras_object(keras.saving.serialize_keras_object(schedule))(3) == schedule(3)

@@ -192,7 +192,7 @@ def test_a_range_upside_down_is_refused():
         LogRange(0, 1e-3)
 
 
-@pytest.mark.skipif(BACKEND != "tensorflow", reason="runs once, from TensorFlow")
+@pytest.mark.once
 def test_the_library_imports_neither_keras_tuner_nor_this_module_unasked():
     program = """
 import sys, tfwarmup

@@ -111,6 +111,7 @@ def test_warm_up_takes_the_beta_2_of_an_optimizer_of_ones_own():
     assert float(tfwarmup.warm_up(MyAdam(1e-2, beta_2=0.98)).learning_rate) == pytest.approx(1e-4, rel=1e-6)
 
 
+@pytest.mark.once
 @pytest.mark.parametrize(
     ("warmup", "options", "message"),
     [
@@ -132,6 +133,7 @@ def test_arguments_that_do_not_fit_are_refused_and_nothing_is_changed(warmup, op
     assert number(optimizer.learning_rate) == pytest.approx(1e-3)
 
 
+@pytest.mark.once
 @pytest.mark.parametrize(
     "bad", [None, "adam", keras.optimizers.Adam, {}, tfwarmup.LinearWarmup(1e-3, 10), warmups.Linear(10), 1e-3]
 )
@@ -141,6 +143,7 @@ def test_what_is_no_optimizer_is_refused(function, bad):
         function(bad)
 
 
+@pytest.mark.once
 @pytest.mark.parametrize(
     "optimizer",
     [
@@ -153,6 +156,7 @@ def test_warm_up_refuses_an_optimizer_with_a_warmup_of_its_own(optimizer):
         tfwarmup.warm_up(optimizer())
 
 
+@pytest.mark.once
 @pytest.mark.parametrize("steps", [0, of_keras("ScheduleFreeAdamW", 10)])
 @pytest.mark.skipif(not hasattr(keras.optimizers, "ScheduleFreeAdamW"), reason="this Keras has none")
 def test_an_average_in_which_a_warmup_counts_fully_is_refused(steps):
@@ -166,11 +170,13 @@ def test_an_average_in_which_a_warmup_counts_fully_is_refused(steps):
     assert number(optimizer.learning_rate) == pytest.approx(1e-3)
 
 
+@pytest.mark.once
 def test_warm_up_twice_is_refused():
     with pytest.raises(ValueError, match="two would multiply. Received: learning_rate=WarmupSchedule"):
         tfwarmup.warm_up(tfwarmup.warm_up(keras.optimizers.Adam()))
 
 
+@pytest.mark.once
 def test_warm_up_refuses_a_rate_it_cannot_multiply():
     with pytest.raises(ValueError, match="whose learning rate is a number or a `LearningRateSchedule`. Received"):
         tfwarmup.warm_up(keras.optimizers.Adam(lambda: 1e-3))
@@ -338,6 +344,7 @@ def test_a_second_phase_may_have_another_warmup(name):
     assert rates_of(model) == pytest.approx([1e-2 * t / 8 for t in range(1, 5)], rel=1e-6)
 
 
+@pytest.mark.once
 @pytest.mark.parametrize("bad", [None, keras.optimizers.Adam(), "model", keras.Sequential()])
 def test_restart_needs_a_compiled_model(bad):
     with pytest.raises(ValueError, match="`restart_warmup` needs a compiled model"):
@@ -446,6 +453,7 @@ def test_radam_starts_again_with_other_first_steps_and_is_saved(tmp_path):
         assert rates_of(each) == pytest.approx(expected, rel=1e-6)
 
 
+@pytest.mark.once
 @pytest.mark.parametrize(
     ("warmup", "options", "message"),
     [

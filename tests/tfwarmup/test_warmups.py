@@ -28,6 +28,7 @@ def made(name, beta_2=0.999):
     return warmups.get(name, **OPTIONS.get(name, {})).with_beta_2(beta_2)
 
 
+@pytest.mark.once
 @pytest.mark.parametrize("name", WARMUPS)
 def test_a_name_stands_for_its_class(name):
     assert type(made(name)) is WARMUPS[name]
@@ -35,12 +36,14 @@ def test_a_name_stands_for_its_class(name):
     assert hash(made(name)) == hash(made(name))
 
 
+@pytest.mark.once
 @pytest.mark.parametrize("name", WARMUPS)
 def test_a_warmup_cannot_be_changed(name):
     with pytest.raises(dataclasses.FrozenInstanceError):
         made(name).initial = 0.5
 
 
+@pytest.mark.once
 @pytest.mark.parametrize("name", FUNCTIONS_OF_T)
 def test_effective_period_is_the_golden_one(name):
     expected = pytest.approx(GOLDEN_PERIODS[name], rel=1e-12, abs=1e-12)
@@ -50,6 +53,7 @@ def test_effective_period_is_the_golden_one(name):
     assert effective_warmup_period(name, **arguments) == expected
 
 
+@pytest.mark.once
 @pytest.mark.parametrize("name", FUNCTIONS_OF_T)
 @pytest.mark.parametrize("beta_2", [0.9, 0.98, 0.9999])
 @pytest.mark.parametrize("initial", [0.0, 0.3])
@@ -60,12 +64,14 @@ def test_effective_period_is_the_sum(name, beta_2, initial):
     assert warmup.effective_period == pytest.approx(total, rel=1e-11)
 
 
+@pytest.mark.once
 @pytest.mark.parametrize("first_steps", factors.FIRST_STEPS)
 def test_effective_period_of_radam_follows_its_first_steps(first_steps):
     warmup = warmups.Rectified(0.99, first_steps)
     assert warmup.effective_period == pytest.approx(np.sum(1 - warmup(np.arange(1.0, 60_000))), rel=1e-11)
 
 
+@pytest.mark.once
 @pytest.mark.parametrize("name", ["linear", "exponential", "untuned_linear", "untuned_exponential", "radam", "root"])
 def test_an_initial_factor_is_where_the_warmup_rises_from(name):
     plain, raised = made(name), dataclasses.replace(made(name), initial=0.25)
@@ -83,6 +89,7 @@ def test_optax_and_this_package_mean_the_same_by_an_initial_value():
         assert float(ours(step)) == pytest.approx(float(theirs(step + 1)), rel=1e-6)
 
 
+@pytest.mark.once
 def test_an_untuned_warmup_waits_for_the_beta_2_of_its_optimizer():
     waiting = warmups.UntunedLinear()
     with pytest.raises(ValueError, match="`UntunedLinear` needs the `beta_2` of the .* Received: beta_2=None"):
@@ -92,12 +99,14 @@ def test_an_untuned_warmup_waits_for_the_beta_2_of_its_optimizer():
         warmups.UntunedLinear(0.98).with_beta_2(0.9)
 
 
+@pytest.mark.once
 def test_only_radam_has_momentum_steps_and_only_if_asked():
     assert [made(name).momentum_steps for name in WARMUPS] == [0] * len(WARMUPS)
     assert warmups.Rectified(0.999, "momentum").momentum_steps == 4
     assert warmups.Rectified(0.999, "momentum", 5.0).momentum_steps == 5
 
 
+@pytest.mark.once
 def test_length_is_when_a_decay_may_begin():
     lengths = {name: made(name).length for name in FUNCTIONS_OF_T}
     assert lengths == pytest.approx(
@@ -106,6 +115,7 @@ def test_length_is_when_a_decay_may_begin():
     )
 
 
+@pytest.mark.once
 def test_a_repr_is_what_makes_the_object():
     texts = {
         warmups.Linear(10): "Linear(period=10.0)",
@@ -119,6 +129,7 @@ def test_a_repr_is_what_makes_the_object():
     assert all(eval(text, vars(warmups)) == warmup for warmup, text in texts.items())
 
 
+@pytest.mark.once
 def test_numbers_of_every_kind_are_saved_as_floats():
     warmup = warmups.Linear(Fraction(21, 2), initial=np.float32(0.5))
     assert warmup.get_config() == {"period": 10.5, "initial": 0.5}
@@ -224,6 +235,7 @@ def test_a_function_that_is_not_registered_needs_custom_objects_to_load():
         assert keras.saving.deserialize_keras_object(stored) == warmups.Custom(plain_line)
 
 
+@pytest.mark.once
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
@@ -263,6 +275,7 @@ GIVEN_BY_SHARE = {
 every_way = pytest.mark.parametrize("way", GIVEN_BY_SHARE)
 
 
+@pytest.mark.once
 @every_way
 def test_a_share_of_a_run_is_a_period_that_is_not_rounded(way):
     warmup = GIVEN_BY_SHARE[way](share=0.05, updates=1410)
@@ -270,6 +283,7 @@ def test_a_share_of_a_run_is_a_period_that_is_not_rounded(way):
     assert warmup.get_config() == {"period": 70.5, "initial": 0.0}
 
 
+@pytest.mark.once
 def test_a_share_of_a_run_is_for_every_warmup_with_a_period():
     assert warmups.Exponential(share=1, updates=7) == warmups.Exponential(7)
     assert tfwarmup.ExponentialWarmup(1e-3, share=0.5, updates=7).warmup == warmups.Exponential(3.5)
@@ -277,6 +291,7 @@ def test_a_share_of_a_run_is_for_every_warmup_with_a_period():
         warmups.get("root", share=0.05, updates=100)
 
 
+@pytest.mark.once
 @every_way
 @pytest.mark.parametrize(
     ("run", "message"),
@@ -300,17 +315,20 @@ def test_a_share_without_the_length_of_the_run_is_refused_with_what_to_pass(way,
         GIVEN_BY_SHARE[way](**run)
 
 
+@pytest.mark.once
 @pytest.mark.parametrize("initial", [-0.1, 1.0, 2, float("nan"), "0.1", None, True])
 def test_an_initial_factor_outside_the_unit_interval_is_refused(initial):
     with pytest.raises(ValueError, match=r"`initial` must be a number in \[0, 1\). Received: initial="):
         warmups.Linear(10, initial=initial)
 
 
+@pytest.mark.once
 def test_no_warmup_has_no_initial_factor():
     with pytest.raises(ValueError, match="no initial factor. Received: initial=0.5"):
         warmups.NoWarmup(initial=0.5)
 
 
+@pytest.mark.once
 @pytest.mark.parametrize(
     ("options", "message"),
     [

@@ -4,7 +4,6 @@ import json
 
 import pytest
 
-from tests.tfwarmup.helpers import BACKEND
 from trainers import sweep
 from trainers.engine.description import opening
 from trainers.engine.flags import make_config
@@ -14,7 +13,6 @@ from trainers.sweeps.space import sweep_config_class, trial_config
 from trainers.system.errors import ConfigError
 from trainers.tasks.images.config import ImageConfig
 
-pytestmark = pytest.mark.skipif(BACKEND != "tensorflow", reason="runs once")
 METHODS = ("dynamic", *RIVALS)
 
 

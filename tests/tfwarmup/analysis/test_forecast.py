@@ -50,6 +50,7 @@ def test_one_line_says_what_a_warmup_will_do(name):
     assert tfwarmup.describe(make(), updates=470) == text
 
 
+@pytest.mark.once
 def test_the_numbers_are_those_of_the_warmup():
     assert warmups.Linear(2000)(470) * 1e-3 == pytest.approx(0.000235)
     assert warmups.Exponential(500)(470) == pytest.approx(0.609, abs=5e-4)
@@ -79,6 +80,7 @@ def test_every_member_of_a_multi_optimizer_has_a_line(kind):
     assert lines == [TEXTS["a schedule"][1], "no warmup"]
 
 
+@pytest.mark.once
 @pytest.mark.parametrize("updates", [0, -1, 1.5, None, "10"])
 def test_a_length_that_is_none_is_refused(updates):
     with pytest.raises(ValueError, match="`updates` must be an integer >= 1. Received: updates="):
@@ -193,10 +195,12 @@ def test_the_updates_of_a_run_are_those_that_fit_makes(name, accumulation):
     assert tfwarmup.updates_of(data, epochs=5, accumulation=accumulation or 1, **options) == expected
 
 
+@pytest.mark.once
 def test_a_number_stands_for_so_many_examples():
     assert tfwarmup.updates_of(1500, 32, 10) == 470
 
 
+@pytest.mark.once
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [

@@ -187,6 +187,7 @@ def test_sample_of_a_model_without_matrices_is_of_its_vectors():
     assert [len(index) for index in sample.indices] == [7, 1]
 
 
+@pytest.mark.once
 def test_statistics_of_nothing_and_of_constants_are_nan():
     assert math.isnan(probes.quantiles([np.nan])["median"])
     assert math.isnan(probes.correlation([1.0, 1.0], [1.0, 4.0]))
@@ -259,6 +260,7 @@ def test_updates_are_measured_when_they_are_due():
     assert [probe.history["t"] for probe in watching] == [[1, 2, 3, 4, 5, 6, 7], [1, 3, 6], [1, 2, 3, 4, 5, 6]]
 
 
+@pytest.mark.once
 def test_log_spaced_is_ten_a_decade():
     t, due = 0, []
     while t < 1000:
@@ -502,6 +504,7 @@ def test_bare_callback_is_refused_where_keras_would_call_it_from_another_thread(
             fit(keras.optimizers.SGD(RATE), probe)
 
 
+@pytest.mark.once
 @pytest.mark.parametrize(
     ("make", "message"),
     [

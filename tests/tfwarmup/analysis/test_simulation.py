@@ -7,11 +7,10 @@ import numpy as np
 import pytest
 
 import tfwarmup
-from tests.tfwarmup.helpers import BACKEND
 from tfwarmup import factors, warmups
 from tfwarmup.analysis.simulation import QUANTILES, simulate_updates
 
-pytestmark = pytest.mark.skipif(BACKEND != "tensorflow", reason="numpy alone: runs once")
+pytestmark = pytest.mark.once
 
 
 @pytest.fixture(scope="module")

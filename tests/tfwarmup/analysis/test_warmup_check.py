@@ -111,6 +111,7 @@ def report_of(values, **options):
     )
 
 
+@pytest.mark.once
 def test_a_report_says_what_the_numbers_say():
     report = report_of(history())
     assert report.updates == 200
@@ -135,6 +136,7 @@ def test_a_report_says_what_the_numbers_say():
     ]
 
 
+@pytest.mark.once
 def test_a_warmup_is_too_short_if_updates_cancel_each_other_before_the_loss_has_fallen():
     """The limit is 0.47 of the size of noise, 0.108 alpha, over 20 updates, until a tenth of the first loss."""
     values = history()
@@ -154,6 +156,7 @@ def test_a_warmup_is_too_short_if_updates_cancel_each_other_before_the_loss_has_
     assert report_of(history(), beta_1=0.5).verdict == "too short"  # noise has a size of 0.58 alpha: 0.25 is small
 
 
+@pytest.mark.once
 def test_there_is_no_verdict_without_every_update_from_the_first_one_on():
     whole = history()
     whole["update_rms"][60:80] = 0.1
@@ -173,18 +176,21 @@ def test_there_is_no_verdict_without_every_update_from_the_first_one_on():
     assert report_of(whole | {"update_rms": some}).verdict == "too short"
 
 
+@pytest.mark.once
 def test_updates_of_zero_have_no_ratio():
     report = report_of(history() | {"update_rms": np.zeros(200)})
     assert np.isnan(report.largest_rms)
     assert len(report.lines()) == 3
 
 
+@pytest.mark.once
 def test_a_loss_that_is_lost_is_a_spike():
     values = history()
     values["batch_loss"][150:] = np.nan
     assert report_of(values).loss_spikes == (120, 151)
 
 
+@pytest.mark.once
 def test_measurements_stand_for_the_updates_before_them():
     whole = history()
     tenth = {name: values[9::10] for name, values in whole.items()}
@@ -192,6 +198,7 @@ def test_measurements_stand_for_the_updates_before_them():
     assert report_of(tenth).updates == 191
 
 
+@pytest.mark.once
 def test_the_figure_has_three_panels():
     pytest.importorskip("matplotlib")
     _, check = checked(tfwarmup.Adam(1e-2, warmup="untuned_linear", beta_2=0.9), verbose=False)
@@ -212,6 +219,7 @@ def test_a_lost_run_is_not_told_that_nothing_is_wrong_with_its_warmup():
     assert advice.startswith("to try next: finite inputs; a lower learning rate or a longer warmup; linear warmup")
 
 
+@pytest.mark.once
 def test_a_run_that_was_too_short_before_it_was_lost_stays_so():
     values = history() | {"update_rms": np.full(200, 0.01)}
     assert (report_of(values).verdict, report_of(values).lost_from) == ("too short", None)
