@@ -26,8 +26,9 @@ PIP = -m pip --quiet --disable-pip-version-check install
 # Versions of Keras besides the one in constraints/main.txt; each has constraints with the TensorFlow of its time.
 VERSIONS = 3.3 3.6 3.9
 OLDEST = $(firstword $(VERSIONS))
-# The tests of the library; tuning needs keras-tuner: the newest Keras is enough. Other backends leave out what is marked `once`.
-LIBRARY = tests/tfwarmup tfwarmup $(addprefix --ignore=tests/tfwarmup/,test_addons.py test_tuning.py)
+# The tests of the library; JAX and torch leave out what is marked `once`. The simulation is numpy alone, and tuning needs
+# keras-tuner: the newest Keras is enough.
+LIBRARY = tests/tfwarmup tfwarmup $(addprefix --ignore=tests/tfwarmup/,test_addons.py test_tuning.py analysis/test_simulation.py)
 # What else depends on the backend.
 PAGES = tests/test_readme.py tests/test_examples.py tests/tfwarmup/test_tuning.py
 
