@@ -4,7 +4,7 @@ import keras
 import numpy as np
 import pytest
 
-from tests.trainers.helpers import final_weights, run_tiny
+from tests.trainers.helpers import run_tiny
 from trainers.engine.checkpoint import Checkpoints, variable_names
 from trainers.system.access import LOCK
 from trainers.system.errors import DataError
