@@ -16,11 +16,10 @@ import tensorflow_datasets as tfds
 from trainers.engine.data import Feed, fingerprint
 from trainers.system.errors import DataError
 from trainers.tasks import cache
-from trainers.tasks.images import augment, checks, kinds
-from trainers.tasks.images.checks import image_shapes
+from trainers.tasks.images import augment, preparation, shapes
 from trainers.tasks.images.config import ImageFlags
 from trainers.tasks.images.data import load_images
-from trainers.tasks.images.kinds import IMAGENET, UNIT, Scaling
+from trainers.tasks.images.preparation import IMAGENET, UNIT, Scaling
 from trainers.tasks.images.sources import Photographs, SmallImages, StreamSource
 
 KINDS = ("idx", "folder", "in_memory", "stream")
@@ -271,9 +270,9 @@ def test_the_stream_is_mixed_beyond_its_buffer(root):
 
 def test_sets_that_do_not_fit_into_memory_are_streamed(root, monkeypatch):
     pixels = 32 * 32 * 3 * (TRAIN + VALIDATION)
-    monkeypatch.setattr(kinds, "MEMORY_LIMIT", pixels)
+    monkeypatch.setattr(preparation, "MEMORY_LIMIT", pixels)
     assert isinstance(load("small_colours", str(root)).train, SmallImages)
-    monkeypatch.setattr(kinds, "MEMORY_LIMIT", pixels - 1)
+    monkeypatch.setattr(preparation, "MEMORY_LIMIT", pixels - 1)
     data = load("small_colours", str(root))
     assert isinstance(data.train, StreamSource)
     assert data.image_shape == (32, 32, 3)
@@ -452,7 +451,7 @@ def test_idx_images_must_be_of_one_size_and_of_two_classes(tmp_path):
 @pytest.mark.parametrize("validation", ["val", "validation", "test"])
 def test_folders_have_classes_in_sorted_order(tmp_path, validation):
     data = load("folder", str(write_photographs(tmp_path, 3, validation)))
-    assert (kinds.CHOSEN_ON_TEST in data.notes) == (validation == "test")
+    assert (preparation.CHOSEN_ON_TEST in data.notes) == (validation == "test")
     assert data.test is None
     assert data.image_shape == (224, 224, 3)
     assert data.validation.paths == [str(tmp_path / validation / f"class_0{i}" / "image.JPEG") for i in range(3)]
@@ -465,7 +464,7 @@ PNG = tf.io.encode_png(picture(0, 40, 30)).numpy()
 
 def shape_of(folder, content):
     (folder / "image").write_bytes(content)
-    return image_shapes([str(folder / "image")], cache.DataCache(folder))[0].tolist()
+    return shapes.image_shapes([str(folder / "image")], cache.DataCache(folder))[0].tolist()
 
 
 @pytest.mark.parametrize("content", [JPEG, PNG, JPEG + bytes(3), JPEG + bytes(10_000), PNG + bytes(5000)])
@@ -513,7 +512,7 @@ def test_a_folder_with_validation_and_test_has_both(tmp_path):
     assert [str(tmp_path / "val" / "class_00" / "image.JPEG"), str(tmp_path / "test" / "class_00" / "image.JPEG")] == [
         source.paths[0] for source in (data.validation, data.test)
     ]
-    assert kinds.CHOSEN_ON_TEST not in data.notes
+    assert preparation.CHOSEN_ON_TEST not in data.notes
     shutil.rmtree(tmp_path / "test/class_01")
     data = load("folder", str(tmp_path), SIZE)
     assert data.test is None
@@ -638,9 +637,9 @@ def test_whatever_else_lies_in_a_class_folder_neither_hangs_nor_crashes(tmp_path
 def opened(monkeypatch):
     """Every check is kept, and the names of the files that are opened for one."""
     names = []
-    decoded = checks.decoded_shapes
+    decoded = shapes.decoded_shapes
     monkeypatch.setattr(cache, "WORTH_SECONDS", 0.0)
-    monkeypatch.setattr(checks, "decoded_shapes", lambda paths: names.extend(paths) or decoded(paths))
+    monkeypatch.setattr(shapes, "decoded_shapes", lambda paths: names.extend(paths) or decoded(paths))
     return names
 
 
@@ -744,11 +743,11 @@ def test_only_grey_images_of_one_size_are_standardised(root):
 
 
 def test_a_set_with_validation_and_test_has_both_and_one_without_says_so(root, tmp_path):
-    assert kinds.CHOSEN_ON_TEST in load("small_colours", str(root)).notes
+    assert preparation.CHOSEN_ON_TEST in load("small_colours", str(root)).notes
     three = ThreeParts(data_dir=tmp_path)
     three.download_and_prepare()
     data = load("three_parts", str(tmp_path))
-    assert kinds.CHOSEN_ON_TEST not in data.notes
+    assert preparation.CHOSEN_ON_TEST not in data.notes
     assert (data.validation.size, data.test.size) == (VALIDATION, 3)
     assert load("three_parts", str(tmp_path), 48).test.size == 3
 

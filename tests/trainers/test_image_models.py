@@ -7,8 +7,8 @@ import numpy as np
 import pytest
 import tensorflow as tf
 
-from trainers.tasks.images.kinds import IMAGENET, UNIT, Scaling
 from trainers.tasks.images.models import MODELS, SCALED, ModelError, build_model
+from trainers.tasks.images.preparation import IMAGENET, UNIT, Scaling
 
 SMALL = [name for name in MODELS if name != "resnet50"]
 POLICIES = ["float32", "mixed_float16", "mixed_bfloat16"]

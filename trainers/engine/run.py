@@ -27,8 +27,8 @@ from trainers.results.layout import CHECKPOINTS
 from trainers.system import signals
 from trainers.system.errors import ConfigError
 
-# What a checkpoint holds of a run besides its variables, step, sums and time.
-RESUMED = ("best", "best_step", "worse", "final", "unfinished")
+# The validations that a checkpoint remembers.
+VALIDATED = ("best", "best_step", "worse", "final")
 
 
 def train(
@@ -94,7 +94,6 @@ class Run:
         self.pace, self.speed, self.clock = Pace(), Speed(), Clock(config.checkpoint_minutes)
         self.step = 0
         self.sums = Sums.none()
-        # These are in every checkpoint, see `RESUMED`.
         self.unfinished: dict[str, Any] | None = None  # a record that still lacks its validation
         self.best: float | None = None
         self.best_step: int | None = None
@@ -105,8 +104,8 @@ class Run:
         """Loads the newest checkpoint, if there is one. Writes nothing."""
         header = self.checkpoints.restore(self.variables)
         if header is not None:
-            self.step, self.sums = header["step"], Sums.of(header["sums"])
-            for name in RESUMED:
+            self.step, self.sums, self.unfinished = header["step"], Sums.of(header["sums"]), header["unfinished"]
+            for name in VALIDATED:
                 setattr(self, name, header[name])
         elif self.config.init_from is not None:
             load_weights(self.model, model_file(self.config.init_from, "--init_from"), "--init_from")
@@ -251,8 +250,8 @@ class Run:
     def _checkpoint(self, interim: bool = False) -> None:
         needed = not (interim and self.unfinished is None and self.checkpoints.has(self.step))
         if self.folder.chief and needed:
-            header = {name: getattr(self, name) for name in RESUMED}
-            header |= {"sums": self.sums.values(), "seconds": self.clock.seconds}
+            header = {name: getattr(self, name) for name in VALIDATED}
+            header |= {"sums": self.sums.values(), "unfinished": self.unfinished, "seconds": self.clock.seconds}
             self.checkpoints.save(self.step, self.variables, header, interim)
         self.clock.saved()
 

@@ -6,7 +6,7 @@ from typing import Any, NamedTuple
 import keras
 import tensorflow as tf
 
-from tfwarmup.distribution import gradients_are_summed
+from tfwarmup.distribution import gradients_are_summed, summed_over_replicas
 from trainers.engine.config import Config
 from trainers.engine.layer_state import MovingStatistics, StatelessSeeds
 from trainers.engine.task import Task
@@ -62,7 +62,8 @@ class Stepper:
         self._statistics = MovingStatistics(model)
         self.measured: tuple[str, ...] = ()  # what `evaluate` sums up
         self._gradients = tf.function(self._micro_gradients, jit_compile=True) if config.xla else self._micro_gradients
-        self._sums = [_accumulator(variable) for variable in self._accumulated_variables()]
+        accumulated = model.trainable_variables if config.accumulate > 1 else []
+        self._sums = [_accumulator(variable) for variable in accumulated]
         self._loss_and_weight = _accumulator(tf.zeros([2]))
         self._likely_weight = config.global_batch * example_weight  # of a whole batch
 
@@ -82,27 +83,6 @@ class Stepper:
             bad_in_a_row = tf.where(good, 0, bad_in_a_row + 1)
             self.step.assign_add(1)
         return Sums(total, finite_steps, total_weight, bad_in_a_row, norm)
-
-    @tf.function
-    def evaluate(self, iterator: Any, count: Any) -> Any:
-        """The sums of `count` batches, float64 with one row per batch. Sets `measured`, the names of the columns."""
-        rows = tf.TensorArray(tf.float64, count)
-        for index in tf.range(count):
-            rows = rows.write(index, self._evaluated_batch(iterator))
-        return rows.stack()
-
-    def _evaluated_batch(self, iterator: Any) -> Any:
-        values = self._local(self.strategy.run(self._replica_metrics, args=(next(iterator),)))
-        self.measured = tuple(values)
-        return tf.stack([tf.cast(value, tf.float64) for value in values.values()])
-
-    @tf.function
-    def sum_over_workers(self, values: Any) -> Any:
-        """The sum of a vector over all workers, which wait for each other here."""
-        # A copy, because a reduction needs its input on the replica's device.
-        add = as_written(lambda vector: self._over_replicas(tf.identity(vector)))
-        total = self._local(self.strategy.run(add, args=(values,)))
-        return total / len(self.strategy.extended.worker_devices)  # every replica of a worker adds its vector
 
     def _step(self, iterator: Any, measured: Any) -> tuple[Any, Any, Any]:
         if self.config.accumulate == 1:
@@ -150,21 +130,6 @@ class Stepper:
             total.assign(tf.zeros_like(total))
         return loss * correction, weight, norm
 
-    def _update(self, gradients: Sequence[Any], measured: Any) -> Any:
-        """Applies the gradients of all replicas; returns their norm if it is `measured`."""
-        summed = self._summed(gradients)
-        scale = self.optimizer.scale_loss(tf.constant(1.0))  # the optimizer may change it
-        norm = tf.cond(measured, lambda: _global_norm(summed) / scale, lambda: tf.constant(0.0))
-        with gradients_are_summed():
-            self.optimizer.apply(summed, self.model.trainable_variables)
-        self._statistics.average()
-        return norm
-
-    def _summed(self, gradients: Sequence[Any]) -> list[Any]:
-        present = [gradient for gradient in gradients if gradient is not None]
-        summed = iter(self._over_replicas(present))
-        return [None if gradient is None else next(summed) for gradient in gradients]
-
     def _micro_gradients(self, inputs: Any, targets: Any, weights: Any) -> tuple[Any, list[Any]]:
         self._seeds.begin_pass()
         with tf.GradientTape() as tape:
@@ -173,8 +138,28 @@ class Stepper:
             scaled = self.optimizer.scale_loss(loss)
         return loss, tape.gradient(scaled, self.model.trainable_variables)
 
-    def _accumulated_variables(self) -> list[Any]:
-        return self.model.trainable_variables if self.config.accumulate > 1 else []
+    def _update(self, gradients: Sequence[Any], measured: Any) -> Any:
+        """Applies the gradients of all replicas; returns their norm if it is `measured`."""
+        summed = summed_over_replicas(gradients)
+        scale = self.optimizer.scale_loss(tf.constant(1.0))  # the optimizer may change it
+        norm = tf.cond(measured, lambda: _global_norm(summed) / scale, lambda: tf.constant(0.0))
+        with gradients_are_summed():
+            self.optimizer.apply(summed, self.model.trainable_variables)
+        self._statistics.average()
+        return norm
+
+    @tf.function
+    def evaluate(self, iterator: Any, count: Any) -> Any:
+        """The sums of `count` batches, float64 with one row per batch. Sets `measured`, the names of the columns."""
+        rows = tf.TensorArray(tf.float64, count)
+        for index in tf.range(count):
+            rows = rows.write(index, self._evaluated_batch(iterator))
+        return rows.stack()
+
+    def _evaluated_batch(self, iterator: Any) -> Any:
+        values = self._local(self.strategy.run(self._replica_metrics, args=(next(iterator),)))
+        self.measured = tuple(values)
+        return tf.stack([tf.cast(value, tf.float64) for value in values.values()])
 
     @as_written
     def _replica_metrics(self, batch: Any) -> dict[str, Any]:
@@ -186,6 +171,14 @@ class Stepper:
         }
         sums = {name: tf.reduce_sum(value * weights) for name, value in values.items()}
         return {name: self._over_replicas(value) for name, value in (sums | {"weight": tf.reduce_sum(weights)}).items()}
+
+    @tf.function
+    def sum_over_workers(self, values: Any) -> Any:
+        """The sum of a vector over all workers, which wait for each other here."""
+        # A copy, because a reduction needs its input on the replica's device.
+        add = as_written(lambda vector: self._over_replicas(tf.identity(vector)))
+        total = self._local(self.strategy.run(add, args=(values,)))
+        return total / len(self.strategy.extended.worker_devices)  # every replica of a worker adds its vector
 
     def _position(self) -> Any:
         context = tf.distribute.get_replica_context()

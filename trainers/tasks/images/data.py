@@ -14,10 +14,17 @@ from trainers.engine.data import serving
 from trainers.system.errors import DataError
 from trainers.system.files import shown
 from trainers.tasks.cache import DataCache
-from trainers.tasks.images.checks import image_shapes
 from trainers.tasks.images.config import ImageFlags
 from trainers.tasks.images.files import ByClass, find_idx_files, find_images, load_idx, read_folder
-from trainers.tasks.images.kinds import CHOSEN_ON_TEST, ImageData, ImageSplits, are_small, photographs, small_images
+from trainers.tasks.images.preparation import (
+    CHOSEN_ON_TEST,
+    ImageData,
+    ImageSplits,
+    are_small,
+    photographs,
+    small_images,
+)
+from trainers.tasks.images.shapes import image_shapes
 from trainers.tasks.images.sources import CORES, Arrays, Photographs, StreamSource
 from trainers.tasks.tfds_sets import check_files, make_builder, require_prepared
 

@@ -10,7 +10,7 @@ import numpy as np
 
 from trainers.system.errors import DataError
 from trainers.system.files import shown
-from trainers.tasks.images.kinds import CHOSEN_ON_TEST, ImageSplits
+from trainers.tasks.images.preparation import CHOSEN_ON_TEST, ImageSplits
 from trainers.tasks.images.sources import Arrays
 
 VALIDATION_FOLDERS = ("val", "validation")

@@ -10,7 +10,7 @@ from typing import Any
 import keras
 from keras import layers
 
-from trainers.tasks.images.kinds import UNIT, Scaling
+from trainers.tasks.images.preparation import UNIT, Scaling
 
 ImageShape = tuple[int, int, int]
 SCALED = "scaled"  # the name of the first layer

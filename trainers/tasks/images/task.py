@@ -12,8 +12,8 @@ from trainers.engine.task import Task
 from trainers.system.errors import ConfigError
 from trainers.tasks.images.config import ImageConfig
 from trainers.tasks.images.data import load_images
-from trainers.tasks.images.kinds import ImageData
 from trainers.tasks.images.models import ModelError, build_model
+from trainers.tasks.images.preparation import ImageData
 
 
 class ImageClassification(Task):

@@ -11,7 +11,7 @@ from trainers.system.errors import DataError
 from trainers.tasks.cache import DataCache, files_key, options_key
 from trainers.tasks.translation.batches import Sequences, TranslationBatches
 from trainers.tasks.translation.config import EOS, ParallelTextFlags
-from trainers.tasks.translation.kept import TranslationData, find_corpus, kept_or_learned
+from trainers.tasks.translation.corpus import TranslationData, find_corpus, kept_or_learned
 from trainers.tasks.translation.number_words import number_pairs
 from trainers.tasks.translation.parallel_text import TEST, Pair, TextSplits, folder_splits, read_pairs, tfds_splits
 from trainers.tasks.translation.subwords import Subwords, kept_or_trained

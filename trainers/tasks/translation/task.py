@@ -22,8 +22,8 @@ from trainers.tasks.sizes import sizes_of
 from trainers.tasks.translation.beam_search import BeamSearch
 from trainers.tasks.translation.bleu import bleu, compound_split_bleu, translate_full_lines, translate_lines
 from trainers.tasks.translation.config import PAD, TranslationConfig, TranslatorSizes
+from trainers.tasks.translation.corpus import TranslationData
 from trainers.tasks.translation.data import load_translation
-from trainers.tasks.translation.kept import TranslationData
 from trainers.tasks.translation.models import (
     TranslationModel,
     build_translation_model,

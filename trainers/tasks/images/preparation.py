@@ -1,4 +1,4 @@
-"""How pixels from 0 to 255 are scaled for a network. Needs no TensorFlow."""
+"""How images are prepared for a network: splits, size, and the scaling of pixels. Needs no TensorFlow."""
 
 import dataclasses
 import math

@@ -1,4 +1,4 @@
-"""Checks before a run which image files can be decoded, and how large their images are."""
+"""The shapes of image files, which are decoded once before the first run."""
 
 import logging
 import os
