@@ -1,17 +1,18 @@
 """Headless Chromium without a network, for the tests of the page: starts, inspects and operates it."""
 
 import csv
+import io
 import re
 import shutil
+import urllib.parse
 
 import numpy as np
 import pytest
 from selenium import webdriver
 from selenium.webdriver.chrome.service import Service
+from selenium.webdriver.common.by import By
 from selenium.webdriver.support.ui import WebDriverWait
 
-from tests.trainers import reports
-from trainers.reports.program import write_report
 from trainers.results.methods import DRAWN
 
 DRIVER, BROWSER = shutil.which("chromedriver"), shutil.which("chromium") or shutil.which("google-chrome")
@@ -27,19 +28,10 @@ FLAGS = (
     "--disable-background-networking",
     "--disable-component-update",
     "--disable-sync",
+    "--window-size=1280,900",  # the pointer cannot leave it
 )
 WITHIN = 20  # seconds, on a machine that is busy with something else
 ROWS = ("period", "constant", "half", "nearly", "fifth", "momentum", "rho_inf")
-
-
-def write_page(runs):
-    """Writes a page with one run of each kind."""
-    reports.write_simulation(runs / "all/simulation")
-    reports.write_analysis(runs / "all/analysis")
-    reports.write_sweep(runs / "all/sweep", reports.same)
-    reports.write_run(runs / "all/=mine, <b>", records=reports.training_records(), results={"val_error": 0.1})
-    write_report([str(runs / "all")], str(runs / "report.html"))
-    return runs / "report.html"
 
 
 def start(profile, downloads):
@@ -53,21 +45,6 @@ def start(profile, downloads):
     driver.downloads = downloads
     driver.execute_cdp_cmd("Browser.setDownloadBehavior", {"behavior": "allow", "downloadPath": str(downloads)})
     return driver
-
-
-def open_page(browser, page):
-    """Loads the page afresh, on a light desktop screen."""
-    browser.get("about:blank")
-    look(browser)
-    browser.get_log("browser")
-    browser.get_log("performance")
-    browser.get(page.as_uri())
-    wait_until_ready(browser)
-    return browser
-
-
-def wait_until_ready(browser):
-    wait(browser, lambda: run(browser, "return document.documentElement.dataset.ready") == "yes")
 
 
 def look(browser, width=1280, scheme="light", media=""):
@@ -93,12 +70,18 @@ def set_input(browser, name, value):
     run(browser, script, name, str(value))
 
 
-def curves(browser, selector="#factor-chart"):
-    """The lines of a chart by their names: x, y and whether they are drawn."""
+def factor_curves(browser):
+    """The points of the curves above the slider, read off their paths: updates and factors."""
     script = """
-        const {curves, shown} = document.querySelector(arguments[0]).drawn;
-        return curves.filter(c => !c.thin).map(c => [c.name, c.x, c.y, shown.includes(c)])"""
-    return {name: (np.array(x), np.array(y), visible) for name, x, y, visible in run(browser, script, selector)}
+        const svg = document.querySelector('#factor-chart svg');
+        return [svg.dataset.frame, ...[...svg.querySelectorAll('g > title + path')].map(e => e.getAttribute('d'))]"""
+    frame, *paths = run(browser, script)
+    left, right, bottom, top = map(float, frame.split())
+    found = []
+    for path in paths:
+        across, down = np.array(re.findall(r"[ML]([\d.]+) ([\d.]+)", path), float).T
+        found.append((100_000 ** ((across - left) / (right - left)), 1.05 * (down - bottom) / (top - bottom)))
+    return dict(zip(DRAWN, found, strict=True))
 
 
 def factor_table(browser):
@@ -110,19 +93,18 @@ def factor_table(browser):
     return {name: dict(zip(DRAWN, row, strict=True)) for name, row in zip(ROWS, rows, strict=True)}
 
 
-def wait_for_downloads(browser, *paths):
-    """Waits until all are complete: Chromium reserves a name with an empty file, and replaces it at the end."""
-    wait(browser, lambda: all(path.exists() and path.stat().st_size for path in paths))
+def rows_of(address):
+    """The rows of a CSV file in a link."""
+    kind, _, text = address.partition(",")
+    assert kind == "data:text/csv;charset=utf-8"
+    content = urllib.parse.unquote(text)
+    assert content.startswith("\ufeff")  # by which spreadsheets know UTF-8
+    return list(csv.reader(io.StringIO(content[1:])))
 
 
-def download(browser, name):
-    """Clicks a table's button; returns the rows of the file that arrives."""
-    path = browser.downloads / f"{name}.csv"
-    path.unlink(missing_ok=True)
-    run(browser, 'document.querySelector(`button[data-csv="${arguments[0]}"]`).click()', name)
-    wait_for_downloads(browser, path)
-    with path.open(encoding="utf-8-sig", newline="") as file:
-        return list(csv.reader(file))
+def link(browser, name):
+    """The rows of the file behind a link."""
+    return rows_of(browser.find_element(By.CSS_SELECTOR, f'a[download="{name}.csv"]').get_attribute("href"))
 
 
 def colours(browser, selector, what="color"):
@@ -131,3 +113,19 @@ def colours(browser, selector, what="color"):
     found = [re.findall(r"\d+", colour)[:3] for colour in run(browser, script, selector, what)]
     assert found
     return ["#" + "".join(f"{int(channel):02X}" for channel in channels) for channels in found]
+
+
+def contrast(first, second):
+    """WCAG's contrast ratio of two colours.
+
+    >>> round(contrast("#FFFFFF", "#000000"), 6)
+    21.0
+    """
+    low, high = sorted((_luminance(first), _luminance(second)))
+    return (high + 0.05) / (low + 0.05)
+
+
+def _luminance(colour):
+    parts = [int(colour[at : at + 2], 16) / 255 for at in (1, 3, 5)]
+    linear = [part / 12.92 if part <= 0.04045 else ((part + 0.055) / 1.055) ** 2.4 for part in parts]
+    return sum(weight * part for weight, part in zip((0.2126, 0.7152, 0.0722), linear, strict=True))

@@ -39,31 +39,3 @@ def longer(tmp_path_factory):
     folder = tmp_path_factory.mktemp("longer")
     run_tiny(folder, epochs=8)
     return folder
-
-
-# The browser is imported only where it is used: few tests need it.
-
-
-@pytest.fixture(scope="session")
-def page(tmp_path_factory):
-    """The file of the page, with one run of each kind."""
-    from tests.trainers.browser import write_page
-
-    return write_page(tmp_path_factory.mktemp("page"))
-
-
-@pytest.fixture(scope="session")
-def browser(tmp_path_factory):
-    from tests.trainers.browser import start
-
-    driver = start(tmp_path_factory.mktemp("profile"), tmp_path_factory.mktemp("downloads"))
-    yield driver
-    driver.quit()
-
-
-@pytest.fixture
-def opened(browser, page):
-    """The page, loaded afresh on a light desktop screen."""
-    from tests.trainers.browser import open_page
-
-    return open_page(browser, page)

@@ -21,7 +21,7 @@ from trainers.engine.flags import make_config
 from trainers.engine.optimizers import make_optimizer, make_rate
 from trainers.evidence.config import EvidenceConfig
 from trainers.figures.config import SimulationConfig, WarmupConfig
-from trainers.reports.config import ReportConfig
+from trainers.reports.program import ReportConfig
 from trainers.reproduce import ReproductionConfig
 from trainers.results.methods import FIRST_STEPS, TUNED_WARMUPS, WARMUPS
 from trainers.study.config import StudyConfig

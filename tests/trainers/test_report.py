@@ -1,26 +1,27 @@
 """The report without a browser: what it reads, what it refuses, and that its text is text."""
 
-import base64
 import html.parser
-import json
 import os
+import re
 import subprocess
 import sys
 
 import pytest
 
 from tests.trainers import reports
+from tests.trainers.browser import contrast, rows_of
 from tests.trainers.helpers import ROOT, finish, program
+from trainers.engine.flags import ConfigError
+from trainers.figures.look import PLAIN
 from trainers.reports.page import SCRIPTS, make_page
-from trainers.reports.palette import LINES, NIGHT, PAPER, at_night, by_day, contrast, faint
-from trainers.reports.program import write_report
-from trainers.reports.tables import paper_table, safe_records
+from trainers.reports.page_tables import paper_table, safe_records
+from trainers.reports.program import TITLE, write_report
+from trainers.reports.sections import all_sections
 from trainers.results.methods import FIRST_STEPS_OF, RIVAL_STYLES, STYLES, UNKNOWN_STYLE, VARIANTS, style_of
 from trainers.results.paper import TABLES
 from trainers.results.runs import read_runs
 from trainers.results.tasks import OBJECTIVES
 from trainers.study.checks import warmup_lines
-from trainers.system.errors import ConfigError
 from trainers.tasks import CONFIGS, load_task
 
 HOSTILE = "<img src=x onerror=alert(1)></script><!--"
@@ -46,14 +47,21 @@ class Page(html.parser.HTMLParser):
         self._inside = ""
 
 
-def report(*folders, **options):
-    return make_page(read_runs([str(folder) for folder in folders]), **options)
+def report(*folders, title=TITLE):
+    _, sections = all_sections(read_runs([str(folder) for folder in folders]))
+    return make_page(sections, title)
+
+
+def downloads(page):
+    """The rows of every file that the page offers."""
+    links = [attributes for _, attributes in page.elements if "href" in attributes and "download" in attributes]
+    return {link["download"]: rows_of(link["href"]) for link in links}
 
 
 def test_a_single_run_gives_a_page_with_what_there_is(tmp_path):
     run = reports.write_run(tmp_path / "mine", records=reports.training_records(), results={"val_error": 0.125})
     page = Page(report(run))
-    assert {"claims", "factors", "run-1", "making"} <= {attributes.get("id") for _, attributes in page.elements}
+    assert {"claims", "factors", "runs-1", "making"} <= {attributes.get("id") for _, attributes in page.elements}
     assert "Run: mine" in page.text
     assert "0.125" in page.text
     assert page.text.count("not measured") >= 10
@@ -64,11 +72,11 @@ def test_a_single_run_gives_a_page_with_what_there_is(tmp_path):
 def test_a_run_is_shown_with_what_its_records_say_about_its_warmup(tmp_path):
     records = reports.training_records()
     reports.write_run(tmp_path / "old", records=records)
-    assert "to try next" not in Page(make_page(read_runs([str(tmp_path)]))).text.lower()
+    assert "to try next" not in Page(report(tmp_path)).text.lower()
     sizes = [1.0, 0.5, *[0.25] * 8]
     newer = [record | {"update_rms": size, "gradient_norm": 1.0} for record, size in zip(records, sizes, strict=True)]
     reports.write_run(tmp_path / "new", records=newer, beta_2=0.98, warmup="untuned_linear")
-    text = Page(make_page(read_runs([str(tmp_path)]))).text
+    text = Page(report(tmp_path)).text
     assert (
         "Warmup: untuned_linear; at the full rate from update 50; it cost as much as 20.0 of 100 full updates" in text
     )
@@ -81,7 +89,7 @@ def test_a_run_with_every_update_recorded_has_a_verdict_on_its_warmup(tmp_path):
     momentum = [{"step": t, "updates": t, "loss": 2.0, "warmup_factor": 0.0, "update_rms": None} for t in range(1, 5)]
     adam = [{"step": t, "updates": t, "loss": 2.0, "warmup_factor": 0.5, "update_rms": 0.09} for t in range(5, 41)]
     reports.write_run(tmp_path / "run", records=momentum + adam, beta_1=0.9, beta_2=0.9, warmup="radam")
-    text = Page(make_page(read_runs([str(tmp_path)]))).text
+    text = Page(report(tmp_path)).text
     assert "Warmup: too short (updates fell to 0.39 times the size of noise; limit 0.47); radam;" in text
 
 
@@ -131,9 +139,11 @@ def test_the_program_writes_the_page_and_says_where(tmp_path):
     assert "Traceback" not in errors
 
 
-def test_no_tensorflow_is_needed():
-    code = "import sys, trainers.reports.program; sys.exit('tensorflow' in sys.modules)"
-    subprocess.run([sys.executable, "-c", code], cwd=ROOT, env={**os.environ, "KERAS_BACKEND": "numpy"}, check=True)
+def test_flags_need_no_matplotlib_and_the_page_no_tensorflow():
+    code = "import sys, trainers.reports.program; sys.exit('matplotlib' in sys.modules)"
+    more = "import sys, trainers.reports.page; sys.exit('tensorflow' in sys.modules)"
+    for each in (code, more):
+        subprocess.run([sys.executable, "-c", each], cwd=ROOT, env={**os.environ, "KERAS_BACKEND": "numpy"}, check=True)
 
 
 def test_nothing_points_outside_the_file(tmp_path):
@@ -154,15 +164,16 @@ def test_text_from_configs_and_file_names_is_text(tmp_path):
     grid = {**reports.GRID, "warmup": ["radam", HOSTILE.replace("/", "|")]}
     reports.write_sweep(tmp_path / "runs" / name, reports.same, grid, status=f"failed: {HOSTILE}", **config)
     reports.write_run(tmp_path / "runs/run", records=reports.training_records(), results={HOSTILE: HOSTILE}, **config)
+    reports.write_run(tmp_path / "runs/=1+1", records=reports.training_records())
     text = report(tmp_path / "runs", title=HOSTILE)
     page, clean = Page(text), Page(report(reports.write_run(tmp_path / "clean")))
-    assert {tag for tag, _ in page.elements} - {tag for tag, _ in clean.elements} <= {"option", "select", "ul"}
+    assert {tag for tag, _ in page.elements} == {tag for tag, _ in clean.elements}
     assert not any(key.startswith("on") for _, attributes in page.elements for key in attributes)
-    assert [tag for tag, _ in page.elements].count("script") == 1 + len(SCRIPTS)
+    assert [tag for tag, _ in page.elements].count("script") == len(SCRIPTS)
     assert HOSTILE in page.text
-    data = text.partition('id="data">')[2].partition("</script>")[0]
-    assert "<" not in data
-    assert HOSTILE in {row[0] for row in json.loads(data)["tables"]["run_1"]}
+    assert page.text.count(f"{name}, seed 1") == 4  # titles of lines: two metrics in each of two cells
+    assert HOSTILE in {row[0] for row in downloads(page)["runs_1.csv"]}
+    assert "'=1+1" in {row[0] for row in downloads(page)["folders.csv"]}
 
 
 def test_a_sweep_that_is_running_or_was_killed_shows_what_there_is(tmp_path):
@@ -249,19 +260,14 @@ def test_no_text_can_pass_for_a_formula():
     ]
 
 
-@pytest.mark.parametrize(
-    "style",
-    [*STYLES.values(), *VARIANTS.values(), *RIVAL_STYLES.values(), UNKNOWN_STYLE],
-    ids=lambda style: style.label,
-)
-def test_every_line_has_enough_contrast_by_day_and_at_night_also_a_thin_one(style):
-    for shown, background in ((by_day(style.colour), PAPER), (at_night(style.colour), NIGHT)):
-        assert contrast(shown, background) >= 3.4
-        assert LINES <= contrast(faint(shown, background), background) < contrast(shown, background) + 0.01
-
-
-def test_black_on_paper_is_white_at_night():
-    assert contrast(at_night("#1B1B1B"), NIGHT) > 12
+@pytest.mark.parametrize("dark", [False, True])
+def test_every_line_of_a_figure_has_enough_contrast_by_day_and_at_night(dark):
+    css = (ROOT / "trainers/reports/page.css").read_text()
+    day, night = re.findall(r":root \{(.*?)\}", css, re.S)[:2]
+    found = dict(re.findall(r"--([\w]+): (#\w{6})", day + night * dark))
+    styles = [*STYLES.values(), *VARIANTS.values(), *RIVAL_STYLES.values(), UNKNOWN_STYLE]
+    for colour in {PLAIN, "#000000", "#555555", "#666666", *(style.colour for style in styles)}:
+        assert contrast(found.get(f"c{colour[1:].lower()}", colour), found["paper"]) >= 3, colour
 
 
 def test_no_text_of_a_status_or_an_error_shows_a_home_folder(tmp_path):
@@ -280,12 +286,12 @@ def test_the_differences_stand_on_top_with_a_figure_and_the_papers_beside(tmp_pa
     page = Page(report(folder))
     sections = [attributes["id"] for tag, attributes in page.elements if tag == "section"]
     assert sections[:3] == ["answer", "differences", "claims"]
-    (image,) = [attributes for tag, attributes in page.elements if tag == "img"]
-    assert image["src"].startswith("data:image/svg+xml;base64,")
-    svg = base64.b64decode(image["src"].partition(",")[2]).decode()
-    assert svg.count("<svg ") == 1
-    assert "200-100-50 network, 4,000 digits (sweep): Verdict on untuned_exponential" in image["alt"]
-    assert "Machine translation, WMT16 English-German (the paper's table): Verdict on" in image["alt"]
+    wide, narrow = [attributes for tag, attributes in page.elements if tag == "svg"][:2]
+    assert wide["aria-label"] == narrow["aria-label"]
+    assert "200-100-50 network, 4,000 digits (sweep): Verdict on untuned_exponential" in wide["aria-label"]
+    assert "Machine translation, WMT16 English-German (the paper's table): Verdict on" in wide["aria-label"]
+    assert len(re.findall(r"RAdam − Untuned linear: [+-][\d.]+ points \[", page.text)) >= 2  # titles of its lines
+    assert "$" not in page.text
     assert "Machine translation, WMT16 English-German (the paper's table)" in page.text
 
 

@@ -7,11 +7,11 @@ import pytest
 
 from tests.trainers import reports
 from tests.trainers.sweeps import noisy_sweep, sweep
-from trainers.reports.blocks import Claims
 from trainers.reports.claims import Holds, Kind
 from trainers.reports.claims_sweeps import control_claim, control_summary, sweep_claims
 from trainers.reports.claims_updates import analysis_claims, simulation_claims, update_claims
 from trainers.reports.claims_warmups import gap, momentum_claim, period_claim, warmup_claims
+from trainers.reports.content import Claims
 from trainers.results.trials import Result
 
 YES, NO, UNKNOWN, MISSING = Holds

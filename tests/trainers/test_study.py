@@ -13,8 +13,8 @@ import pytest
 from tests.trainers.helpers import ROOT
 from tests.trainers.reports import write_run, write_sweep
 from trainers.evidence.sources import read_sweeps
-from trainers.reports.blocks import TableBlock
-from trainers.reports.study_blocks import study_blocks
+from trainers.reports.content import TableBlock
+from trainers.reports.sweep_sections import study_blocks
 from trainers.results.methods import Point
 from trainers.results.results_csv import read_results, results_csv
 from trainers.results.runs import read_runs
@@ -337,21 +337,20 @@ def blocks_of(folder):
 
 
 def test_the_page_has_tables_conditions_and_the_figure_of_a_study(tmp_path):
-    table, points, text, figure = blocks_of(make_study(tmp_path / "a", no_warmup_fails))
+    table, points, figure = blocks_of(make_study(tmp_path / "a", no_warmup_fails))
     assert table.table.rows[0][:1] == ["No warmup"]
     assert "condition met." in points.items[0]
-    assert "above 1.301" in text.text
-    assert figure.svg.startswith(b"<?xml")
-    assert figure.alt == (
-        "Runs that fail to train. No warmup at learning rate 0.1 and beta_2 0.9: 1 of 5; "
-        "No warmup at learning rate 0.1 and beta_2 0.999: 5 of 5."
-    )
+    assert "above 1.301" in figure.note
+    assert [chart.title for chart in figure.charts] == ["β₂ = 0.9", "β₂ = 0.999"]
+    for chart, failing in zip(figure.charts, ("beta_2 0.9: 1 of 5", "beta_2 0.999: 5 of 5"), strict=True):
+        assert f'aria-label="Runs that fail to train. No warmup at learning rate 0.1 and {failing}."' in chart.svg
+        assert f"<title>No warmup at learning rate 0.1 and {failing}</title>" in chart.svg
 
 
 def test_the_page_judges_the_rule_where_a_sweep_has_several_periods(tmp_path):
-    table, _, figure = blocks_of(make_periods(tmp_path / "low", lambda period, seed: 0.3))
+    table, figure = blocks_of(make_periods(tmp_path / "low", lambda period, seed: 0.3))
     assert table.table.rows[0][-1] == "long enough"
-    assert figure.alt == "Runs that fail to train. None."
+    assert all('aria-label="Runs that fail to train. None at beta_2 ' in chart.svg for chart in figure.charts)
 
 
 def test_a_sweep_whose_losses_say_nothing_has_no_such_blocks(tmp_path):

@@ -2,6 +2,7 @@
 
 import dataclasses
 import pathlib
+import re
 from collections.abc import Sequence
 from typing import Any
 
@@ -15,7 +16,8 @@ from trainers.evidence.differences import LEVELS, Difference
 from trainers.evidence.findings import difference_text, margin_text
 from trainers.evidence.questions import QUESTIONS, Answer
 from trainers.evidence.tables import evidence_columns
-from trainers.figures.look import COLUMN, COLUMN_WIDTH, PLAIN, compact_svg, in_one_look, new_figure, picture, save
+from trainers.figures.inline import ON_PAGE, TITLED, Chart, inline
+from trainers.figures.look import COLUMN, COLUMN_WIDTH, PLAIN, in_one_look, new_figure, save
 from trainers.results.formats import counted, distinct, upper_first
 from trainers.results.methods import style_of
 
@@ -63,16 +65,18 @@ def draw_differences(folder: pathlib.Path, answers: Sequence[Answer]) -> None:
         save(folder, "differences", screen, evidence_columns(answers), differences_figure(answers, PAPER))
 
 
-@in_one_look
-def differences_svg(answers: Sequence[Answer]) -> bytes:
-    """The figure as SVG, for the page."""
-    return compact_svg(picture(differences_figure(answers), "svg"))
+def differences_charts(answers: Sequence[Answer], label: str) -> tuple[Chart, Chart]:
+    """The figure for the page: for a screen and for a phone."""
+    with matplotlib.rc_context(ON_PAGE):
+        wide = _inline("differences", differences_figure(answers), label)
+    with matplotlib.rc_context({**COLUMN, **{name: ON_PAGE[name] for name in ON_PAGE.keys() - COLUMN.keys()}}):
+        return wide, _inline("differences-narrow", differences_figure(answers, PHONE), label)
 
 
-@matplotlib.rc_context(COLUMN)
-def narrow_differences_svg(answers: Sequence[Answer]) -> bytes:
-    """The same for phones."""
-    return compact_svg(picture(differences_figure(answers, PHONE), "svg"))
+def _inline(name: str, figure: Figure, label: str) -> Chart:
+    svg = inline(name, figure, label)
+    bold = re.sub(r"\$\\bf\{(\w+)\}\$", r'<tspan font-weight="bold">\1</tspan>', svg)
+    return Chart(bold.replace(r"\$", "$"))
 
 
 def differences_figure(answers: Sequence[Answer], layout: Layout = SCREEN) -> Figure:
@@ -164,9 +168,11 @@ def _row(axes: Axes, answer: Answer, difference: Difference, height: float, reac
     """Draws both intervals and the mean, and writes the numbers in their own unit on the right."""
     margin = answer.comparison.margin or 1.0
     colour, marker, _ = LOOKS[judge([difference], margin)]
+    text = difference_text(difference, margin, answer.terms.unit)
+    label = f"{TITLED}{_name(difference, SCREEN)}: {text}"
     for level, width in zip(LEVELS, (0.47 * layout.marker, 0.18 * layout.marker), strict=True):
         low, high = _scaled(answer, difference, level)
-        axes.plot([max(low, -reach), min(high, reach)], [height, height], color=colour, linewidth=width)
+        axes.plot([max(low, -reach), min(high, reach)], [height, height], color=colour, linewidth=width, label=label)
     low, high = _scaled(answer, difference, LEVELS[1])
     for end, beyond, arrow in ((-reach, low < -reach, "<"), (reach, high > reach, ">")):
         if beyond:
@@ -174,9 +180,8 @@ def _row(axes: Axes, answer: Answer, difference: Difference, height: float, reac
     mean = (1 if answer.direction == "min" else -1) * difference.mean / margin
     if abs(mean) <= reach:
         inside = "white" if answer.published else colour
-        axes.plot(mean, height, marker, color=colour, markerfacecolor=inside, markersize=layout.marker)
+        axes.plot(mean, height, marker, color=colour, markerfacecolor=inside, markersize=layout.marker, label=label)
     if layout.wide:
-        text = difference_text(difference, margin, answer.terms.unit)
         axes.annotate(text, (1.025, height), xycoords=("axes fraction", "data"), va="center", fontsize=8.5)
 
 

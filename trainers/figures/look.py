@@ -2,8 +2,7 @@
 
 import io
 import pathlib
-import re
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any
 
 import matplotlib
@@ -61,11 +60,10 @@ def new_figure(columns: int = 1, width: float = 7.0, height: float = 3.4) -> tup
 def draw_and_save(
     folder: pathlib.Path,
     name: str,
-    draw: Callable[[list[Axes]], None],
+    panels: Sequence[Callable[[Axes], None]],
     numbers: Mapping[str, Any],
     *,
     caption: str,
-    panels: int = 1,
     width: float = 7.0,
     height: float = 3.4,
 ) -> None:
@@ -74,31 +72,27 @@ def draw_and_save(
     Args:
         folder: Where the files go.
         name: Name of the files, without a suffix.
-        draw: Draws into the axes of the panels.
+        panels: Each draws into the axes of a panel. The page draws them one by one, see `inline.py`.
         numbers: The columns of the CSV file.
         caption: What the figure shows, with the number of runs.
-        panels: Number of axes.
         width: Width of the figure for the screen, in inches.
         height: Height of a row of panels, in inches.
     """
-    wide, column = wide_and_narrow(draw, caption, panels, width, height)
+    with matplotlib.rc_context(SETTINGS):
+        wide, axes = new_figure(len(panels), width, height)
+        _draw(panels, axes)
+        wide.supxlabel(caption, x=0.01, ha="left", fontsize=8, color=CAPTION)
+    with matplotlib.rc_context(COLUMN):
+        column = Figure(figsize=(COLUMN_WIDTH, 2.2 * len(panels) + 0.2), layout="constrained")
+        _draw(panels, np.ravel(column.subplots(len(panels), 1)))
+        column.supxlabel(caption, x=0.01, ha="left", fontsize=6, color=CAPTION)
     with matplotlib.rc_context(SETTINGS):
         save(folder, name, wide, numbers, column)
 
 
-def wide_and_narrow(
-    draw: Callable[[list[Axes]], None], caption: str, panels: int = 1, width: float = 7.0, height: float = 3.4
-) -> tuple[Figure, Figure]:
-    """The same figure for a screen and for the column of a paper, or a phone."""
-    with matplotlib.rc_context(SETTINGS):
-        wide, axes = new_figure(panels, width, height)
-        draw(axes)
-        wide.supxlabel(caption, x=0.01, ha="left", fontsize=8, color=CAPTION)
-    with matplotlib.rc_context(COLUMN):
-        column = Figure(figsize=(COLUMN_WIDTH, 2.2 * panels + 0.2), layout="constrained")
-        draw(list(np.ravel(column.subplots(panels, 1))))
-        column.supxlabel(caption, x=0.01, ha="left", fontsize=6, color=CAPTION)
-    return wide, column
+def _draw(panels: Sequence[Callable[[Axes], None]], axes: Iterable[Axes]) -> None:
+    for draw, each in zip(panels, axes, strict=True):
+        draw(each)
 
 
 def save(
@@ -117,15 +111,6 @@ def picture(figure: Figure, kind: str) -> bytes:
     content = io.BytesIO()
     figure.savefig(content, format=kind, dpi=150, metadata=_METADATA[kind])
     return content.getvalue()
-
-
-def compact_svg(svg: bytes) -> bytes:
-    """The same picture in fewer bytes: without indentation and comments, and with short names for glyphs.
-
-    >>> compact_svg(b'<g>\\n   <!-- a -->\\n   <use href="#DejaVuSans-61"/>\\n</g>')
-    b'<g>\\n<use href="#D-61"/>\\n</g>'
-    """
-    return re.sub(rb"(\n *(<!--.*?-->)?)+", b"\n", svg.replace(b"DejaVuSans-", b"D-"))
 
 
 def reference_line(axes: Axes, label: str, *, y: float | None = None, x: float | None = None) -> None:

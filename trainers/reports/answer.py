@@ -1,18 +1,26 @@
-"""The top of the page: what was found, in four sentences."""
+"""The top of the page: what was found, in four sentences, and every difference between methods."""
 
 from collections.abc import Sequence
 
-from trainers.reports.blocks import Points, Section
+from trainers.evidence.differences_figure import differences_charts, shown_answers
+from trainers.evidence.findings import CRITERION, margin_text, verdict_text
+from trainers.evidence.questions import Answer, answers, published_answers
+from trainers.evidence.tables import evidence_columns
 from trainers.reports.claims import Claim, Holds
 from trainers.reports.claims_sweeps import NEEDED, TITLES
+from trainers.reports.content import Points, Section, TableBlock, Text, WideAndNarrow
+from trainers.reports.page_tables import PageTable, safe_records
 from trainers.reports.run_sections import total
-from trainers.results.formats import counted
-from trainers.results.runs import Runs
+from trainers.results.formats import counted, listed, upper_first
+from trainers.results.methods import style_of
+from trainers.results.runs import Runs, Sweep
 
 ADVICE = (
     "Use untuned linear warmup, over 2 / (1 − β₂) updates: the paper recommends it, it works with any Adam, and it has "
     "nothing to tune."
 )
+CAPTION = "Verdicts (the CSV file has every difference with its intervals)"
+HEADINGS = ("comparison", "verdict", "margin", "seeds", "methods")
 
 
 def answer(runs: Runs, claims: Sequence[Claim]) -> list[str]:
@@ -38,7 +46,7 @@ def _sameness(runs: Runs, claims: Sequence[Claim]) -> str:
         titles = (claim.claim.partition(":")[0] for claim in claims if claim.verdict is verdict)
         found = [names[title] for title in titles if title in names]
         if found:
-            parts.append(f"{words} {_listed(found)}")
+            parts.append(f"{words} {listed(list(dict.fromkeys(found)))}")
     return f"{subject} {'; they '.join(parts)}." if parts else f"{subject} were not compared in these runs."
 
 
@@ -51,7 +59,7 @@ def _need(claims: Sequence[Claim]) -> str:
         return "Adam without warmup was not among these runs."
     words = {Holds.YES: "worse", Holds.NO: "not worse", Holds.UNKNOWN: "undecided"}
     counts = [f"{word} in {judged.count(verdict)}" for verdict, word in words.items() if verdict in judged]
-    return f"Adam without warmup was {_listed(counts)} of {counted(len(judged), 'sweep')}."
+    return f"Adam without warmup was {listed(counts)} of {counted(len(judged), 'sweep')}."
 
 
 def _scale(runs: Runs) -> str:
@@ -61,10 +69,40 @@ def _scale(runs: Runs) -> str:
     )
 
 
-def _listed(names: Sequence[str]) -> str:
-    """
-    >>> _listed(["a", "b", "a"]), _listed(["a", "b", "c"])
-    ('a and b', 'a, b and c')
-    """
-    names = list(dict.fromkeys(names))
-    return names[0] if len(names) == 1 else f"{', '.join(names[:-1])} and {names[-1]}"
+def differences_section(sweeps: Sequence[Sweep]) -> Section:
+    found = [*answers(sweeps), *published_answers()]
+    columns = evidence_columns(found)
+    records = [list(columns), *zip(*columns.values(), strict=True)]
+    table = PageTable("differences", CAPTION, HEADINGS, [_row(answer) for answer in found], safe_records(records))
+    return Section(
+        "differences",
+        "Do the methods differ?",
+        [
+            WideAndNarrow(*differences_charts(found, _in_words(shown_answers(found)))),
+            Text(
+                "Each row is a difference between two methods, in units of the smallest difference that would matter, "
+                f"the margin, which was fixed before the runs. A verdict is {CRITERION}. Hollow marks are the paper's "
+                "numbers, not measured here."
+            ),
+            TableBlock(table),
+        ],
+    )
+
+
+def _row(answer: Answer) -> list[str]:
+    """A row of the table of verdicts."""
+    comparison = answer.comparison
+    margin = margin_text(comparison, answer.terms) if comparison.margin else "none fixed"
+    methods = listed([style_of(method).label for method in comparison.methods])
+    return [_what(answer), comparison.verdict.value, margin, str(len(comparison.seeds)), methods]
+
+
+def _what(answer: Answer) -> str:
+    source = "the paper's table" if answer.published else answer.source
+    return f"{upper_first(answer.title)} ({source})"
+
+
+def _in_words(found: Sequence[Answer]) -> str:
+    """Describes the picture, for readers who cannot see it."""
+    told = [f"{_what(answer)}: {verdict_text(answer.comparison, answer.terms)}" for answer in found]
+    return " ".join(["Differences between methods, with intervals and margins.", *told])

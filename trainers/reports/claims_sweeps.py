@@ -8,7 +8,7 @@ from trainers.evidence.findings import CRITERION, advice_text, difference_text, 
 from trainers.evidence.findings import rate_sentence as rate_text
 from trainers.evidence.questions import ANY_WARMUP, FIRST_STEP_RULES, ran
 from trainers.reports.claims import Claim, Holds, not_measured
-from trainers.reports.tables import labelled
+from trainers.reports.page_tables import labelled
 from trainers.results.formats import counted, listed
 from trainers.results.methods import METHODS, STYLES, VARIANTS
 from trainers.results.paper import TABLES

@@ -1,19 +1,17 @@
 """The claims about the warmup factors: computed with the library, no run needed."""
 
-import functools
 from collections.abc import Callable, Sequence
 
 import numpy as np
 
-from tfwarmup import effective_warmup_period
 from tfwarmup.factors import momentum_steps
+from trainers.figures.paper import BETAS, period
 from trainers.reports.claims import Claim, Kind, judged, of_kind
 from trainers.reports.words import per_cent
 from trainers.results.methods import DRAWN
 
-# Evenly spaced in log(1 - beta_2): from the paper's 0.8 to beyond any practical value, and from 0.9 to 0.9999.
+# Evenly spaced in log(1 - beta_2), from the paper's 0.8 to beyond any practical value.
 RHO_BETAS = [float(beta_2) for beta_2 in 1 - np.geomspace(0.2, 1e-6, 301)]
-PERIOD_BETAS = [float(beta_2) for beta_2 in 1 - np.geomspace(0.1, 1e-4, 61)]
 TRAINED = (0.98, 0.999)  # the smallest and the largest beta_2 that the paper trains with
 NEARLY = 0.15
 
@@ -37,8 +35,8 @@ def momentum_claim(steps: Callable[[float], int]) -> Claim:
 
 def period_claim(gap_at: Callable[[float], float]) -> Claim:
     """How far apart the effective warmup periods are, relative to the smallest."""
-    widest = max(PERIOD_BETAS, key=gap_at)
-    trained = _largest(gap_at, [*TRAINED, *(b for b in PERIOD_BETAS if TRAINED[0] < b < TRAINED[1])])
+    widest = max(BETAS, key=gap_at)
+    trained = _largest(gap_at, [*TRAINED, *(b for b in BETAS if TRAINED[0] < b < TRAINED[1])])
     return judged(
         "The effective warmup periods of RAdam and of the two rules of thumb are nearly identical across all practical "
         "values of β₂.",
@@ -54,12 +52,6 @@ def gap(beta_2: float) -> float:
     """The ratio of the largest effective period to the smallest, minus one."""
     periods = [period(name, beta_2) for name in DRAWN]
     return max(periods) / min(periods) - 1
-
-
-@functools.cache
-def period(method: str, beta_2: float) -> float:
-    """An effective warmup period, cached because the page shows most of them more than once."""
-    return effective_warmup_period(method, beta_2=beta_2)
 
 
 def _largest(gap_at: Callable[[float], float], betas: Sequence[float]) -> float:

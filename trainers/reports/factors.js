@@ -2,7 +2,6 @@
 // The warmup factors, with the formulas of tfwarmup/factors.py, so that both give the same numbers.
 const Warmups = (() => {
   const FAR = 80; // the warmup is over where -t log(beta_2) exceeds this
-  const SUMMED = 2 ** 16; // updates; beyond them an integral replaces RAdam's sum
 
   function xCothXMinus1(x) {
     const square = x * x;
@@ -46,31 +45,16 @@ const Warmups = (() => {
     },
   };
 
-  function radamEffectivePeriod(beta2, quadrature) {
-    const omega = FACTORS.radam(beta2);
-    const rate = -Math.log(beta2);
-    let total = 0;
-    for (let t = 1; t <= SUMMED; t += 1) total += 1 - omega(t);
-    const far = FAR / rate;
-    for (let start = SUMMED + 0.5; start < far; ) {
-      const end = Math.min(2 * start, far, start + 4 / rate);
-      const middle = (start + end) / 2;
-      const half = (end - start) / 2;
-      quadrature.nodes.forEach((node, i) => {
-        total += half * quadrature.weights[i] * (1 - omega(middle + half * node));
-      });
-      start = end;
-    }
-    return total;
-  }
-
-  function effectivePeriod(name, beta2, quadrature) {
+  function effectivePeriod(name, beta2) {
     if (name === "untuned_linear") {
       const last = Math.floor(linearPeriod(beta2));
       return last - (last * (last + 1)) / (2 * linearPeriod(beta2));
     }
     if (name === "untuned_exponential") return 1 / Math.expm1(1 / exponentialPeriod(beta2));
-    return radamEffectivePeriod(beta2, quadrature);
+    const omega = FACTORS.radam(beta2);
+    let total = 0;
+    for (let t = Math.ceil(FAR / 2 / -Math.log(beta2)); t > 0; t -= 1) total += 1 - omega(t);
+    return total;
   }
 
   // The first update whose factor reaches a level, by bisection, as the factors never fall.

@@ -1,30 +1,24 @@
-"""The page as one self-contained HTML file, with styles, scripts and all numbers inside."""
+"""The page as one self-contained HTML file, with styles, scripts and figures inside."""
 
 import base64
 import hashlib
 import importlib.resources
-import json
-from typing import Any
+from collections.abc import Sequence
 
 import jinja2
-import numpy as np
 from markupsafe import Markup
 
-from trainers.reports.blocks import Charts, Claims, Section, TableBlock
-from trainers.reports.config import TITLE
-from trainers.reports.palette import DASHES, palette_css, variable
-from trainers.reports.sections import all_sections, introduction
-from trainers.reports.tables import Shown
+from trainers.reports.analysis_sections import BETA_2
+from trainers.reports.content import Section
+from trainers.reports.sections import introduction
 from trainers.results.methods import DRAWN, style_of
-from trainers.results.runs import Runs
 
-SCRIPTS = ("scales.js", "charts.js", "downloads.js", "factors.js", "slider.js", "page.js")
+SCRIPTS = ("factors.js", "slider.js")
 PRESETS = (0.9, 0.98, 0.99, 0.997, 0.999, 0.9999)  # values of beta_2
 
 
-def make_page(runs: Runs, title: str = TITLE) -> str:
+def make_page(sections: Sequence[Section], title: str) -> str:
     """Returns the whole page as HTML."""
-    sections = all_sections(runs)
     scripts = [_file(name) for name in SCRIPTS]
     environment = jinja2.Environment(
         autoescape=True, undefined=jinja2.StrictUndefined, trim_blocks=True, lstrip_blocks=True
@@ -33,36 +27,13 @@ def make_page(runs: Runs, title: str = TITLE) -> str:
         title=title,
         introduction=introduction(),
         sections=sections,
-        css=Markup(_file("page.css") + palette_css()),
-        data=Markup(embedded(_data(sections))),
+        css=Markup(_file("page.css")),
         scripts=[Markup(script) for script in scripts],
         allowed=" ".join(f"'sha256-{_digest(script)}'" for script in scripts),
-        methods=[style_of(name) for name in DRAWN],
+        methods=[(name, style_of(name).label) for name in DRAWN],
+        beta_2=BETA_2,
         presets=PRESETS,
     )
-
-
-def embedded(data: Any) -> str:
-    """JSON with escaped markup, so that it cannot close the element around it."""
-    text = json.dumps(data, allow_nan=False, separators=(",", ":"))
-    return text.replace("<", "\\u003c").replace(">", "\\u003e").replace("&", "\\u0026")
-
-
-def _data(sections: list[Section]) -> dict[str, Any]:
-    """The data for the scripts: charts, the rows of every CSV file, and the inputs of the warmup factors."""
-    blocks = [block for section in sections for block in section.blocks]
-    charts = [chart for block in blocks if isinstance(block, Charts) for chart in block.charts]
-    tables: list[Shown] = [block.table for block in blocks if isinstance(block, (TableBlock, Claims))]
-    nodes, weights = np.polynomial.legendre.leggauss(24)
-    return {
-        "charts": {chart.name: chart.document() for chart in charts},
-        "tables": {table.name: table.records for table in tables},
-        "methods": [
-            {"name": name, "label": style.label, "colour": variable(style.colour), "dash": DASHES[style.dash]}
-            for name, style in ((name, style_of(name)) for name in DRAWN)
-        ],
-        "quadrature": {"nodes": nodes.tolist(), "weights": weights.tolist()},
-    }
 
 
 def _file(name: str) -> str:

@@ -1,18 +1,33 @@
-"""The report program: reads folders of runs and writes one page."""
+"""The report program: reads folders of runs and writes one page. Its flags need neither TensorFlow nor matplotlib."""
 
+import dataclasses
 import os
 import pathlib
 import stat
 from collections.abc import Sequence
+from typing import TYPE_CHECKING
 
-from trainers.reports.config import TITLE, ReportConfig
-from trainers.reports.page import make_page
-from trainers.reports.sections import without_damaged
-from trainers.results.runs import Runs, read_runs
+from trainers.engine.flags import Flags, option
 from trainers.system.errors import ConfigError, require
 from trainers.system.files import atomic_file
+from trainers.system.quiet import quiet
 
+if TYPE_CHECKING:
+    from trainers.results.runs import Runs
+
+TITLE = "Untuned warmup, measured"
 DOCTYPE = b"<!doctype html"
+
+
+@dataclasses.dataclass(frozen=True)
+class ReportConfig(Flags):
+    """What the page shows, and where it is written."""
+
+    subject = "Page"
+
+    runs: tuple[str, ...] = option((), "Folders that contain runs.", positional=True)
+    output: str = option("report.html", "HTML file to write.")
+    title: str = option(TITLE, "Title of the page.")
 
 
 def report(config: ReportConfig) -> str:
@@ -26,11 +41,16 @@ def write_report(roots: Sequence[str], output: str, title: str = TITLE) -> str:
     return "\n".join([*(f"left out: {problem}" for problem in runs.problems), f"written: {output}"])
 
 
-def write_page(roots: Sequence[str], output: str, title: str = TITLE) -> Runs:
+def write_page(roots: Sequence[str], output: str, title: str = TITLE) -> "Runs":
     """Writes the page and returns the runs that it shows."""
+    with quiet():  # imports matplotlib and statistics, which takes seconds: --help and bad flags do not wait for them
+        from trainers.reports.page import make_page
+        from trainers.reports.sections import all_sections
+        from trainers.results.runs import read_runs
+
     path = checked_output(output)
-    runs = without_damaged(read_runs(roots))
-    page = make_page(runs, title)
+    runs, sections = all_sections(read_runs(roots))
+    page = make_page(sections, title)
     try:
         with atomic_file(path) as file:
             file.write(page.encode(errors="replace"))  # a file name need not be valid text

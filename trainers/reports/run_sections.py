@@ -3,48 +3,76 @@
 import datetime
 import json
 from collections.abc import Mapping, Sequence
-from typing import Any
+from typing import Any, NamedTuple
 
-from trainers.reports.blocks import Block, Charts, Configs, Points, Section, TableBlock, Text
-from trainers.reports.curves import training_charts
-from trainers.reports.tables import plain_table
-from trainers.reports.words import capitalised, duration, without_places
+from trainers.reports.content import Block, Charts, Configs, Section, TableBlock, Text
+from trainers.reports.learning_curves import Points, run_charts, run_points
+from trainers.reports.page_tables import PageTable, plain_table
+from trainers.reports.words import duration, without_places
 from trainers.results.folders import Folder
+from trainers.results.formats import upper_first
 from trainers.results.runs import Runs, Training
 from trainers.study.checks import warmup_lines
 from trainers.system.environment import this_machine
 
 # Settings that differ between any two runs and say nothing about them.
 _PLACES = ("output_dir",)
+SETTINGS = ("dataset", "model", "optimizer", "warmup", "learning_rate", "beta_2", "seed")
+FEW = 4  # runs, up to which each has a column of the table of results
 
 
-def training_section(number: int, run: Training) -> Section:
-    config, name = run.folder.config, f"run-{number}"
-    warmup = config.get("warmup") or "the default warmup"
-    what = ", ".join(str(config[key]) for key in ("dataset", "model") if config.get(key))
-    last = run.records[-1]
+class RunSummary(NamedTuple):
+    """What the page shows of a run."""
+
+    folder: Folder
+    points: Mapping[str, Points]
+    results: Mapping[str, Any]
+    warmup: Sequence[str]
+
+
+def run_summary(run: Training) -> RunSummary:
+    config, last = run.folder.config, run.records[-1]
+    results = {"task": run.folder.task} | {name: config[name] for name in SETTINGS if config.get(name) is not None}
+    results["updates"] = last.get("updates", last.get("step"))
+    results |= {key: value for key, value in run.results.items() if isinstance(value, int | float | str)}
+    return RunSummary(run.folder, run_points(run.records), results, warmup_lines(run.records, config))
+
+
+def runs_section(number: int, task: str, runs: Sequence[RunSummary]) -> Section:
+    """The runs of a task side by side: their curves, settings and results, and what their records say about warmup."""
+    name = f"runs-{number}"
     blocks: list[Block] = [
-        Text(
-            f"{run.folder.task}: {what or 'unknown data'}; {config.get('optimizer')} with {warmup}, learning rate "
-            f"{config.get('learning_rate')}, β₂ = {config.get('beta_2')}, seed {config.get('seed')}; "
-            f"{last.get('updates', last.get('step'))} updates."
-        )
+        Text(f"{run.folder.name} is incomplete. Status: {without_places(run.folder.state)}.", warns=True)
+        for run in runs
+        if not run.folder.finished
     ]
-    if not run.folder.finished:
-        blocks.append(Text(f"Incomplete. Status: {without_places(run.folder.state)}.", warns=True))
-    blocks.append(Charts(name, training_charts(name, run)))
-    lines = warmup_lines(run.records, config)
-    if lines:
-        blocks.append(Points([capitalised(line) + "." for line in lines]))
-    if run.results:
-        rows = [[key, value] for key, value in run.results.items() if isinstance(value, int | float | str)]
-        blocks.append(TableBlock(plain_table(f"run_{number}", "Results of the run", ["result", "value"], rows)))
-    return Section(name, f"Run: {run.folder.name}", blocks)
+    charts = run_charts(name, {run.folder.name: run.points for run in runs})
+    blocks += [Charts(charts), TableBlock(_results_table(number, runs))]
+    if any(run.warmup for run in runs):
+        blocks.append(TableBlock(_warmup_table(number, runs)))
+    title = f"{len(runs)} runs: {task}" if len(runs) > 1 else f"Run: {runs[0].folder.name}"
+    return Section(name, title, blocks)
+
+
+def _results_table(number: int, runs: Sequence[RunSummary]) -> PageTable:
+    keys = list(dict.fromkeys(key for run in runs for key in run.results))
+    table: list[list[Any]] = [["run", *keys], *([run.folder.name, *map(run.results.get, keys)] for run in runs)]
+    if len(runs) <= FEW:
+        table = [list(row) for row in zip(*table, strict=True)]
+    headings, *rows = table
+    caption = "Settings and results of the runs" if len(runs) > 1 else "Settings and results of the run"
+    return plain_table(f"runs_{number}", caption, headings, rows)
+
+
+def _warmup_table(number: int, runs: Sequence[RunSummary]) -> PageTable:
+    rows = [[run.folder.name, " ".join(f"{upper_first(line)}." for line in run.warmup)] for run in runs if run.warmup]
+    return plain_table(f"warmup_{number}", "What the records say about the warmup", ["run", "warmup"], rows)
 
 
 def making_section(runs: Runs) -> Section:
     """Machines, versions, and a row for each folder: its task, its status and the settings that set it apart."""
     seconds = {sweep.folder.path: sweep.seconds for sweep in runs.sweeps}
+    differing = differing_settings(runs.folders)
     rows = [
         [
             folder.name,
@@ -53,7 +81,9 @@ def making_section(runs: Runs) -> Section:
             folder.date,
             _rounded(seconds.get(folder.path, folder.seconds)),
             (folder.git_revision or "")[:12],
-            ", ".join(f"{key}={value}" for key, value in own_settings(folder, runs.folders).items()),
+            ", ".join(
+                f"{key}={value}" for key, value in shown_config(folder.config).items() if key in differing[folder.task]
+            ),
         ]
         for folder in runs.folders
     ]
@@ -77,11 +107,19 @@ def _rounded(seconds: float | None) -> float | None:
     return None if seconds is None else round(seconds, 1)
 
 
-def own_settings(folder: Folder, folders: Sequence[Folder]) -> dict[str, Any]:
-    """The settings in which a folder differs from others of its task."""
-    others = [other.config for other in folders if other.task == folder.task]
-    shown = shown_config(folder.config)
-    return {key: value for key, value in shown.items() if any(other.get(key) != folder.config[key] for other in others)}
+def differing_settings(folders: Sequence[Folder]) -> dict[str, set[str]]:
+    """The settings in which the folders of each task differ."""
+    configs: dict[str, list[Mapping[str, Any]]] = {}
+    for folder in folders:
+        configs.setdefault(folder.task, []).append(folder.config)
+    return {
+        task: {
+            key
+            for key in {key for config in same for key in config}
+            if any(config.get(key) != same[0].get(key) for config in same)
+        }
+        for task, same in configs.items()
+    }
 
 
 def config_text(folder: Folder) -> str:

@@ -2,20 +2,19 @@
 
 import dataclasses
 import pathlib
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from typing import Any
 
 from trainers.reports.analysis_sections import analysis_section, factors_section, simulation_section
-from trainers.reports.answer import answer_section
-from trainers.reports.blocks import Claims, Section, Text
+from trainers.reports.answer import answer_section, differences_section
 from trainers.reports.claims import Claim
 from trainers.reports.claims_sweeps import control_summary, sweep_claims
 from trainers.reports.claims_updates import update_claims
 from trainers.reports.claims_warmups import warmup_claims
-from trainers.reports.differences_section import differences_section
-from trainers.reports.run_sections import making_section, training_section
+from trainers.reports.content import Claims, Section, Text
+from trainers.reports.page_tables import PageTable, plain_table
+from trainers.reports.run_sections import RunSummary, making_section, run_summary, runs_section
 from trainers.reports.sweep_sections import in_order, sweep_section
-from trainers.reports.tables import Shown, plain_table
 from trainers.reports.words import without_places
 from trainers.results import paper
 from trainers.results.runs import DAMAGE, Runs, described
@@ -25,46 +24,56 @@ def all_claims(runs: Runs) -> list[Claim]:
     return [*warmup_claims(), *update_claims(runs.simulations, runs.analyses), *sweep_claims(runs.sweeps)]
 
 
-def all_sections(runs: Runs) -> list[Section]:
+def all_sections(runs: Runs) -> tuple[Runs, list[Section]]:
+    """Returns the sections, and the runs that they show: those whose data cannot be shown are among the problems."""
+    problems = list(runs.problems)
+    simulations = _made(_decided(simulation_section, lambda run: update_claims([run], [])), runs.simulations, problems)
+    analyses = _made(_decided(analysis_section, lambda run: update_claims([], [run])), runs.analyses, problems)
+    sweeps = _made(sweep_section, in_order(runs.sweeps), problems)
+    trainings = _made(lambda _, run: run_summary(run), runs.trainings, problems)
+    kinds = {"simulations": simulations, "analyses": analyses, "sweeps": sweeps, "trainings": trainings}
+    runs = dataclasses.replace(
+        runs,
+        **{kind: tuple(run for run in getattr(runs, kind) if id(run) in made) for kind, made in kinds.items()},
+        problems=tuple(problems),
+    )
     claims = all_claims(runs)
-    return [
+    return runs, [
         answer_section(runs, claims),
         differences_section(runs.sweeps),
         *([problems_section(runs)] if runs.problems else []),
         claims_section(runs, claims),
         factors_section(),
-        *(simulation_section(number, run) for number, run in enumerate(runs.simulations, 1)),
-        *(analysis_section(number, run) for number, run in enumerate(runs.analyses, 1)),
-        *(sweep_section(number, sweep) for number, sweep in enumerate(in_order(runs.sweeps), 1)),
-        *(training_section(number, run) for number, run in enumerate(runs.trainings, 1)),
+        *simulations.values(),
+        *analyses.values(),
+        *sweeps.values(),
+        *_runs_sections(trainings.values()),
         making_section(runs),
     ]
 
 
-def without_damaged(runs: Runs) -> Runs:
-    """Returns the runs whose sections and claims can be made; the others are added to the problems."""
-    problems = list(runs.problems)
-    kept: dict[str, tuple[Any, ...]] = {}
-    for kind, attempt in _ATTEMPTS.items():
-        kept[kind] = tuple(run for run in getattr(runs, kind) if _can_be_shown(run, attempt, problems))
-    return dataclasses.replace(runs, **kept, problems=tuple(problems))
+def _decided(make: Callable[[int, Any], Section], claims: Callable[[Any], Any]) -> Callable[[int, Any], Section]:
+    """Makes a section of runs that can also decide claims."""
+    return lambda number, run: (claims(run), make(number, run))[1]
 
 
-_ATTEMPTS: dict[str, Callable[[Any], Any]] = {
-    "simulations": lambda run: (simulation_section(1, run), update_claims([run], [])),
-    "analyses": lambda run: (analysis_section(1, run), update_claims([], [run])),
-    "sweeps": lambda run: (sweep_section(1, run), sweep_claims([run])),
-    "trainings": lambda run: training_section(1, run),
-}
+def _made(make: Callable[[int, Any], Any], runs: Iterable[Any], problems: list[str]) -> dict[int, Any]:
+    """What is shown of each run, by the run's identity."""
+    made = {}
+    for number, run in enumerate(runs, 1):
+        try:
+            made[id(run)] = make(number, run)
+        except DAMAGE as error:
+            problems.append(f"{run.folder.path} ({described(error)})")
+    return made
 
 
-def _can_be_shown(run: Any, attempt: Callable[[Any], Any], problems: list[str]) -> bool:
-    try:
-        attempt(run)
-    except DAMAGE as error:
-        problems.append(f"{run.folder.path} ({described(error)})")
-        return False
-    return True
+def _runs_sections(summaries: Iterable[RunSummary]) -> list[Section]:
+    """A section for the runs of each task."""
+    tasks: dict[str, list[RunSummary]] = {}
+    for summary in summaries:
+        tasks.setdefault(summary.folder.task, []).append(summary)
+    return [runs_section(number, task, same) for number, (task, same) in enumerate(tasks.items(), 1)]
 
 
 def problems_section(runs: Runs) -> Section:
@@ -92,7 +101,7 @@ def claims_section(runs: Runs, claims: list[Claim]) -> Section:
     )
 
 
-def _claims_table(claims: list[Claim]) -> Shown:
+def _claims_table(claims: list[Claim]) -> PageTable:
     rows = [
         [each.claim, each.kind.value, each.paper, each.measured, each.criterion, each.verdict.word] for each in claims
     ]

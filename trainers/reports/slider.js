@@ -1,40 +1,47 @@
 "use strict";
 // The warmup factors at one beta_2, and the share of a run that warmup takes; all numbers are computed here.
-const Slider = (() => {
-  const HIGHEST = 100_000; // updates, on the logarithmic axis
-  const { numberText } = Scales;
+(() => {
   const find = (name) => document.getElementById(name);
+  const methods = [...document.querySelectorAll("#factor-table [data-method]")].map((cell) => cell.dataset.method);
+  const figure = document.querySelector("#factor-chart svg");
+  figure.querySelector(".values").remove(); // they are those of the first beta_2
+  const curves = [...figure.querySelectorAll("g > title")].map((title) => ({ title, name: title.textContent }));
+  const FIRST_UPDATES = [1, 2, 3, 4, 5];
+  const [LAST, HIGHEST] = [100_000, 1.05]; // the ends of the axes, as in figures/warmups.py
 
-  function updates(last, log) {
-    const spaced = Array.from({ length: 260 }, (_, i) => Math.round(log ? last ** (i / 259) : 1 + ((last - 1) * i) / 259));
-    return [...new Set([1, 2, 3, 4, 5, ...spaced])].sort((a, b) => a - b);
+  // The same rule as `rounded` in figures/look.py: four digits, and no decimals from 1,000 on.
+  function numberText(value) {
+    if (value === null) return "–";
+    const size = Math.abs(value);
+    if (Number.isInteger(value) || size >= 999.95) return value.toLocaleString("en-GB", { maximumFractionDigits: 0 });
+    if (size < 1e-4) return value.toExponential(3).replace(/\.?0*e/, "e");
+    return String(Number(value.toPrecision(4)));
   }
 
-  function curves(methods, beta2, t) {
-    return methods.map((method) => ({
-      name: method.label,
-      x: t,
-      y: t.map(Warmups.FACTORS[method.name](beta2)),
-      colour: method.colour,
-      dash: method.dash,
-    }));
+  const spaced = Array.from({ length: 260 }, (_, i) => Math.round(LAST ** (i / 259)));
+  const updates = [...new Set([...FIRST_UPDATES, ...spaced])].sort((a, b) => a - b);
+
+  // Replaces the curves in the figure that matplotlib has drawn, between the ends of its axes.
+  function draw(beta2, table) {
+    const [left, right, bottom, top] = figure.dataset.frame.split(" ").map(Number);
+    curves.forEach(({ title, name }, i) => {
+      const omega = Warmups.FACTORS[methods[i]](beta2);
+      const points = updates.map((t) => {
+        const across = left + ((right - left) * Math.log(t)) / Math.log(LAST);
+        return `${across.toFixed(1)} ${(bottom + ((top - bottom) * omega(t)) / HIGHEST).toFixed(1)}`;
+      });
+      title.parentNode.querySelector("path").setAttribute("d", `M${points.join("L")}`);
+      const [half, nearly] = [table[2], table[3]].map((row) => numberText(row[i + 1]));
+      title.textContent = `${name}: 0.5 at update ${half}, 0.95 at update ${nearly}`;
+    });
   }
 
-  function spec(log, last, steps) {
-    return {
-      title: "The three factors at one β₂",
-      x: { title: "update t", log, range: [log ? 1 : 0, last] },
-      y: { title: "warmup factor ω", range: [0, 1.04] },
-      shade: [log ? 1 : 0, steps + 0.5],
-    };
-  }
-
-  function rows(data, beta2) {
-    const each = (f) => data.methods.map((method) => f(method.name, Warmups.FACTORS[method.name](beta2)));
+  function rows(beta2) {
+    const each = (f) => methods.map((method) => f(method, Warmups.FACTORS[method](beta2)));
     const only = (wanted, value) => each((name) => (name === wanted ? value : null));
     const periods = { untuned_linear: Warmups.linearPeriod(beta2), untuned_exponential: Warmups.exponentialPeriod(beta2) };
     return [
-      ["effective period, updates", ...each((name) => Warmups.effectivePeriod(name, beta2, data.quadrature))],
+      ["effective period, updates", ...each((name) => Warmups.effectivePeriod(name, beta2))],
       ["time constant, updates: 2 / (1 − β₂) and 1 / (1 − β₂)", ...each((name) => periods[name] ?? null)],
       ["first update with ω ≥ 0.5", ...each((_, omega) => Warmups.firstReaching(0.5, omega, beta2))],
       ["first update with ω ≥ 0.95", ...each((_, omega) => Warmups.firstReaching(0.95, omega, beta2))],
@@ -44,7 +51,7 @@ const Slider = (() => {
     ];
   }
 
-  function fill(data, table, beta2) {
+  function fill(table, beta2) {
     const body = document.querySelector("#factor-table tbody");
     table.forEach((row, i) => {
       const cells = body.rows[i].cells;
@@ -54,7 +61,9 @@ const Slider = (() => {
         cells[j + 1].dataset.value = value ?? "";
       });
     });
-    const radam = data.methods.findIndex((method) => method.name === "radam") + 1;
+    const csv = [[`beta_2 = ${beta2}`, ...methods], ...table].map((row) => `"${row.join('","')}"\r\n`).join("");
+    find("factor-csv").href = `data:text/csv;charset=utf-8,%EF%BB%BF${encodeURIComponent(csv)}`;
+    const radam = methods.indexOf("radam") + 1;
     const [steps, full] = [table[5][radam], table[3][radam]];
     find("phases").textContent =
       `RAdam at β₂ = ${beta2}: updates 1 to ${steps} are momentum steps. From update ${steps + 1} on it is Adam at a rate ` +
@@ -74,62 +83,50 @@ const Slider = (() => {
     );
   }
 
-  // `draw(box, spec, curves)` draws a chart; the table below the slider is put into `data.tables`.
-  function setUp(data, draw) {
-    const [slider, number, log, run] = ["beta-slider", "beta-number", "scale-log", "run-updates"].map(find);
-    let beta2 = 0.999;
+  const [slider, number, run] = ["beta-slider", "beta-number", "run-updates"].map(find);
+  let beta2 = Number(number.value);
 
-    function showShare() {
-      const total = Number(run.value);
-      const valid = Number.isInteger(total) && total >= 1;
-      if (valid) run.removeAttribute("aria-invalid");
-      else run.setAttribute("aria-invalid", "true");
-      find("share").textContent = valid ? share(beta2, total) : "The number of updates must be a whole number of at least 1.";
-    }
-
-    function update() {
-      const last = log.checked ? HIGHEST : Math.round(5 / (1 - beta2));
-      draw(find("factor-chart"), spec(log.checked, last, Warmups.momentumSteps(beta2)), curves(data.methods, beta2, updates(last, log.checked)));
-      const table = rows(data, beta2);
-      data.tables.warmup_factors = [["beta_2 = " + beta2, ...data.methods.map((method) => method.name)], ...table];
-      fill(data, table, beta2);
-      slider.setAttribute("aria-valuetext", String(beta2));
-      for (const preset of document.querySelectorAll("[data-beta]")) {
-        preset.setAttribute("aria-pressed", String(Number(preset.dataset.beta) === beta2));
-      }
-      showShare();
-    }
-
-    function choose(value) {
-      beta2 = value;
-      number.removeAttribute("aria-invalid");
-      update();
-    }
-
-    slider.addEventListener("input", () => {
-      const chosen = Number((1 - 10 ** -Number(slider.value)).toFixed(6));
-      number.value = String(chosen);
-      choose(chosen);
-    });
-    number.addEventListener("input", () => {
-      const asked = Number(number.value);
-      if (!(asked >= 0.9 && asked <= 0.9999)) {
-        number.setAttribute("aria-invalid", "true"); // the chart keeps the last valid value
-        return;
-      }
-      slider.value = String(-Math.log10(1 - asked));
-      choose(asked);
-    });
-    for (const preset of document.querySelectorAll("[data-beta]")) {
-      preset.addEventListener("click", () => {
-        number.value = preset.dataset.beta;
-        number.dispatchEvent(new Event("input"));
-      });
-    }
-    for (const radio of document.querySelectorAll("input[name=scale]")) radio.addEventListener("change", update);
-    run.addEventListener("input", showShare);
-    update();
+  function showShare() {
+    const total = Number(run.value);
+    const valid = Number.isInteger(total) && total >= 1;
+    if (valid) run.removeAttribute("aria-invalid");
+    else run.setAttribute("aria-invalid", "true");
+    find("share").textContent = valid ? share(beta2, total) : "The number of updates must be a whole number of at least 1.";
   }
 
-  return { setUp };
+  function choose(value) {
+    beta2 = value;
+    number.removeAttribute("aria-invalid");
+    const table = rows(beta2);
+    draw(beta2, table);
+    fill(table, beta2);
+    slider.setAttribute("aria-valuetext", String(beta2));
+    for (const preset of document.querySelectorAll("[data-beta]")) {
+      preset.setAttribute("aria-pressed", String(Number(preset.dataset.beta) === beta2));
+    }
+    showShare();
+  }
+
+  slider.addEventListener("input", () => {
+    const chosen = Number((1 - 10 ** -Number(slider.value)).toFixed(6));
+    number.value = String(chosen);
+    choose(chosen);
+  });
+  number.addEventListener("input", () => {
+    const asked = Number(number.value);
+    if (!(asked >= 0.9 && asked <= 0.9999)) {
+      number.setAttribute("aria-invalid", "true"); // the chart keeps the last valid value
+      return;
+    }
+    slider.value = String(-Math.log10(1 - asked));
+    choose(asked);
+  });
+  for (const preset of document.querySelectorAll("[data-beta]")) {
+    preset.addEventListener("click", () => {
+      number.value = preset.dataset.beta;
+      number.dispatchEvent(new Event("input"));
+    });
+  }
+  run.addEventListener("input", showShare);
+  choose(beta2);
 })();

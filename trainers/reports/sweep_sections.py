@@ -1,20 +1,24 @@
-"""The section of a sweep: its size, its table and the paper's, learning curves, and the methods compared."""
+"""The section of a sweep: its size, its table and the paper's, learning curves, methods compared, failures."""
 
 from collections.abc import Iterable
 
 from trainers.evidence.findings import NOTE, cell_table, grouped_findings
 from trainers.evidence.questions import method_groups
 from trainers.evidence.summary import notes
-from trainers.reports.blocks import Block, Charts, Points, Section, TableBlock, Text
-from trainers.reports.curves import best_cell, sweep_charts
-from trainers.reports.study_blocks import study_blocks
-from trainers.reports.tables import Shown, labelled, paper_table, plain_table, seed_table, sweep_table
-from trainers.reports.words import capitalised, duration, without_places
-from trainers.results.formats import counted
+from trainers.reports.content import Block, Charts, Points, Section, TableBlock, Text
+from trainers.reports.learning_curves import best_cell, cell_charts
+from trainers.reports.page_tables import PageTable, labelled, paper_table, plain_table, seed_table, sweep_table
+from trainers.reports.words import duration, without_places
+from trainers.results.formats import counted, upper_first
 from trainers.results.methods import METHODS, VARIANTS, style_of
 from trainers.results.paper import TABLES
 from trainers.results.results_csv import place
 from trainers.results.runs import Sweep
+from trainers.study.checks import score
+from trainers.study.conditions import DYNAMIC, conditions
+from trainers.study.failures import Trained, has_losses, method_table
+from trainers.study.failures_figure import failure_charts
+from trainers.study.periods import can_judge, period_table
 
 KNOWN = {
     "image_classification": "image classification",
@@ -32,12 +36,7 @@ SIZES = {
     "vocabulary_size": "a vocabulary of {}",
     "pairs": "{} pairs of sentences",
 }
-HOW_TO_READ = (
-    "Bold: the mean over the finished seeds. Thin: each seed. The buttons above a chart switch a method off and on in "
-    "all charts of this sweep."
-)
-
-
+HOW_TO_READ = "Bold: the mean over the finished seeds. Thin: each seed."
 PURPOSES = ("comparison of methods", "RAdam's first steps", "with and without warmup")
 
 
@@ -59,27 +58,29 @@ def sweep_section(number: int, sweep: Sweep) -> Section:
     name = f"sweep-{number}"
     table = sweep.table()
     blocks: list[Block] = [Text(scale(sweep)), *_unfinished(sweep)]
-    caption = f"{capitalised(sweep.objective.label)}, measured here"
+    caption = f"{upper_first(sweep.objective.label)}, measured here"
     blocks.append(TableBlock(sweep_table(f"sweep_{number}", caption, table)))
     shown = labelled(table)
     blocks.append(Points(notes(shown)))
     blocks += _paper(number, sweep)
-    charts = sweep_charts(name, sweep)
-    if charts:
-        blocks.append(Charts(name, charts, HOW_TO_READ, best_cell(sweep)))
+    cells = {cell: charts for cell, charts in cell_charts(name, sweep).items() if charts}
+    first = best_cell(sweep) if best_cell(sweep) in cells else next(iter(cells), "")
+    for cell, charts in cells.items():
+        note = HOW_TO_READ if cell == first else ""
+        blocks.append(Charts(charts, note, f"Learning curves at {cell}", unfolded=cell == first))
     groups = [(question, [style_of(name).label for name in names]) for question, names in method_groups(table)]
     compared = grouped_findings(shown, groups, sweep.terms)
     blocks += [*(Points(said) for _, said in compared), *([Text(NOTE)] if compared else [])]
     if compared:
-        cells = cell_table(shown, [comparison for comparison, _ in compared])
-        blocks.append(TableBlock(_cell_by_cell(number, cells, len(table.row_names))))
+        lines = cell_table(shown, [comparison for comparison, _ in compared])
+        blocks.append(TableBlock(_cell_by_cell(number, lines, len(table.row_names))))
     blocks += study_blocks(number, sweep)
     blocks.append(TableBlock(seed_table(f"sweep_{number}_seeds", f"{caption}: every seed", table)))
     title = f"{KNOWN.get(sweep.task, sweep.task)}, {purpose(sweep)} ({sweep.folder.name})"
     return Section(name, f"Sweep: {title}", blocks)
 
 
-def _cell_by_cell(number: int, lines: list[list[str]], labels: int) -> Shown:
+def _cell_by_cell(number: int, lines: list[list[str]], labels: int) -> PageTable:
     headings, *rows = lines
     caption = "The methods compared in each cell, with 90 % intervals"
     return plain_table(f"sweep_{number}_cells", caption, headings, rows, labels=labels, folded=True)
@@ -122,3 +123,31 @@ def _paper(number: int, sweep: Sweep) -> list[Block]:
     if sweep.task not in TABLES or len(compared) < 2:
         return []
     return [TableBlock(paper_table(f"paper_{sweep.task}_{number}", TABLES[sweep.task]))]
+
+
+def study_blocks(number: int, sweep: Sweep) -> Iterable[Block]:
+    """The numbers of docs/dynamic_warmup.md: where methods fail, and how long a warmup must be.
+
+    Only a sweep with a dynamic warmup or with several periods of a tuned one has them.
+    """
+    if not has_losses(sweep):
+        return
+    trained = Trained(sweep)
+    if DYNAMIC in trained.runs:
+        headings, *rows = method_table(trained)
+        named = [[style_of(method).label, *others] for method, *others in rows]
+        caption = "What each method reached, and where it trains"
+        yield TableBlock(plain_table(f"sweep_{number}_study", caption, headings, named, labels=1))
+        yield Points(conditions(trained))
+    if can_judge(trained):
+        headings, *rows = period_table(trained)
+        caption = "Is untuned linear warmup long enough?"
+        yield TableBlock(plain_table(f"sweep_{number}_periods", caption, headings, rows, labels=2))
+    if found := score(trained):
+        headings, *rows = found.table()
+        caption = "Is the verdict of a warmup check right?"
+        yield TableBlock(plain_table(f"sweep_{number}_checks", caption, headings, rows, labels=1))
+        yield Text(found.text())
+    if DYNAMIC in trained.runs or can_judge(trained):
+        note = f"A run fails to train if its validation loss ends above {trained.limit:.3f}, or if it diverges."
+        yield Charts(failure_charts(f"failures-{number}", trained), f"The number of runs that fail to train. {note}")

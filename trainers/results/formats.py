@@ -3,6 +3,7 @@
 import collections
 import decimal
 import math
+import re
 from collections.abc import Iterable, Sequence
 from typing import Any
 
@@ -44,6 +45,17 @@ def significant(value: float, digits: int) -> int:
 
 def fixed(value: float, places: int) -> str:
     return f"{round(value, places) + 0.0:.{places}f}"  # + 0.0: no -0.00
+
+
+def rounded(value: float) -> str:
+    """A number to read: four digits, and no decimals from 1,000 on. slider.js has the same rule.
+
+    >>> [rounded(value) for value in (1033.3246, 25000, 0.01731244, 4, 0.5, 1.25e-5)]
+    ['1,033', '25,000', '0.01731', '4', '0.5', '1.25e-5']
+    """
+    if isinstance(value, int) or abs(value) >= 999.95:
+        return f"{value:,.0f}"
+    return re.sub(r"e-0(\d)", r"e-\1", f"{value:.4g}")
 
 
 def signed(value: float, places: int) -> str:

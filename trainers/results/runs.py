@@ -5,7 +5,7 @@ import dataclasses
 import json
 import pathlib
 import re
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from typing import Any
 
 from trainers.results.folders import SWEEP_OF, Folder, find_folders
@@ -68,6 +68,9 @@ class Sweep:
     grid: Grid | None
     trials: tuple[Trial, ...]
     kept: bool = False
+    _tables: dict[frozenset[str] | None, Table] = dataclasses.field(
+        init=False, default_factory=dict, compare=False, repr=False
+    )
 
     @property
     def task(self) -> str:
@@ -99,12 +102,17 @@ class Sweep:
         return Terms(margin_of(self.task, self.data), self.objective.unit, command)
 
     def table(self, methods: Iterable[str] | None = None) -> Table:
-        """The table of all methods, or of some, in the units of the objective."""
+        """The table of all methods, or of some, in the units of the objective. A page asks for each of them often."""
+        key = None if methods is None else frozenset(methods)
+        if key not in self._tables:
+            self._tables[key] = self._table(key)
+        return self._tables[key]
+
+    def _table(self, methods: Collection[str] | None) -> Table:
         grid, results = self.grid, list(self.results)
         if methods is not None:
-            kept = set(methods)
-            results = [result for result in results if method_label(result.values) in kept]
-            grid = grid and {**grid, METHOD: [method for method in grid[METHOD] if method in kept]}
+            results = [result for result in results if method_label(result.values) in methods]
+            grid = grid and {**grid, METHOD: [method for method in grid[METHOD] if method in methods]}
         shown = [in_unit(result, self.objective.shown) for result in results]
         return tabulate(shown, self.objective.label, self.objective.direction, grid)
 

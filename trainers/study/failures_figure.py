@@ -1,12 +1,13 @@
 """Where methods fail to train: a square for each method, learning rate and beta_2."""
 
+import functools
 import pathlib
 from typing import Any
 
 from matplotlib.axes import Axes
-from matplotlib.figure import Figure
 
-from trainers.figures.look import in_one_look, picture, save, wide_and_narrow
+from trainers.figures.inline import Chart, chart
+from trainers.figures.look import draw_and_save
 from trainers.results.formats import value_text
 from trainers.results.methods import style_of
 from trainers.study.failures import Place, Trained
@@ -15,53 +16,65 @@ TRAINS, FAILS = "#E8F1EC", "#D55E00"
 MOST_UPRIGHT = 4  # labels of learning rates that fit side by side below a panel
 
 
-@in_one_look
 def draw_failures(folder: pathlib.Path, trained: Trained) -> str:
     """Writes the figure and its numbers, and returns the name of the files."""
-    name = f"failures_{trained.sweep.folder.name}"
-    wide, narrow = _figures(trained)
-    save(folder, name, wide, _numbers(trained), narrow)
-    return name
-
-
-@in_one_look
-def failures_svg(trained: Trained) -> tuple[bytes, bytes]:
-    """The figure as SVG, for the page and for phones."""
-    wide, narrow = _figures(trained)
-    return picture(wide, "svg"), picture(narrow, "svg")
-
-
-def _figures(trained: Trained) -> tuple[Figure, Figure]:
-    """The wide and the narrow figure, with a panel for each beta_2."""
-    betas = sorted({beta_2 for _, beta_2 in trained.places})
+    name, betas = f"failures_{trained.sweep.folder.name}", _betas(trained)
     seeds = max(trained.count(method, place) for method in trained.methods for place in trained.places)
-    return wide_and_narrow(
-        lambda axes: _draw(axes, trained, betas),
-        f"Runs that fail to train, of {seeds} seeds per square. {len(trained.sweep.results):,} runs.",
-        panels=len(betas),
+    draw_and_save(
+        folder,
+        name,
+        [functools.partial(_draw, trained, beta_2) for beta_2 in betas],
+        _numbers(trained),
+        caption=f"Runs that fail to train, of {seeds} seeds per square. {len(trained.sweep.results):,} runs.",
         width=1.9 * len(betas) + 1.5,
         height=0.26 * len(trained.methods) + 1.0,
     )
+    return name
 
 
-def _draw(axes: list[Axes], trained: Trained, betas: list[float]) -> None:
-    for panel, beta_2 in zip(axes, betas, strict=True):
-        rates = sorted({rate for rate, other in trained.places if other == beta_2})
-        panel.set_title(f"$\\beta_2$ = {value_text(beta_2)}")
-        labels = [value_text(rate) for rate in rates]
-        panel.set_xticks(range(len(rates)), labels, rotation=90 if len(rates) > MOST_UPRIGHT else 0)
-        panel.set_yticks(range(len(trained.methods)), [style_of(method).label for method in trained.methods])
-        panel.set_xlim(-0.5, len(rates) - 0.5)
-        panel.set_ylim(len(trained.methods) - 0.5, -0.5)
-        panel.set_xlabel("Learning rate")
-        panel.grid(visible=False)
-        for column, rate in enumerate(rates):
-            for row, method in enumerate(trained.methods):
-                _square(panel, column, row, trained, method, (rate, beta_2))
-    for panel in axes[1:]:
-        place = panel.get_subplotspec()
-        if place is not None and place.colspan.start:  # side by side: the names are on the left
-            panel.set_yticklabels([])
+def failure_charts(name: str, trained: Trained) -> list[Chart]:
+    """The panels of the figure for the page."""
+    left = 0.4 + 0.075 * max(len(style_of(method).label) for method in trained.methods)
+    size, margins = (4.6, 0.22 * len(trained.methods) + 0.7), (left, 0.1, 0.65, 0.05)
+    charts = []
+    for number, beta_2 in enumerate(_betas(trained)):
+        draw, label = functools.partial(_draw, trained, beta_2), _in_words(trained, beta_2)
+        charts.append(chart(f"{name}-{number}", draw, size=size, margins=margins, label=label))
+    return charts
+
+
+def _in_words(trained: Trained, beta_2: float) -> str:
+    places = [place for place in trained.places if place[1] == beta_2]
+    failing = [
+        failure_text(trained, method, place)
+        for method in trained.methods
+        for place in places
+        if trained.failed(method, place)
+    ]
+    return f"Runs that fail to train. {'; '.join(failing) or f'None at beta_2 {beta_2:g}'}."
+
+
+def _betas(trained: Trained) -> list[float]:
+    """Each has a panel."""
+    return sorted({beta_2 for _, beta_2 in trained.places})
+
+
+def _draw(trained: Trained, beta_2: float, panel: Axes) -> None:
+    rates = sorted({rate for rate, other in trained.places if other == beta_2})
+    panel.set_title(f"$\\beta_2$ = {value_text(beta_2)}")
+    labels = [value_text(rate) for rate in rates]
+    panel.set_xticks(range(len(rates)), labels, rotation=90 if len(rates) > MOST_UPRIGHT else 0)
+    panel.set_yticks(range(len(trained.methods)), [style_of(method).label for method in trained.methods])
+    panel.set_xlim(-0.5, len(rates) - 0.5)
+    panel.set_ylim(len(trained.methods) - 0.5, -0.5)
+    panel.set_xlabel("Learning rate")
+    panel.grid(visible=False)
+    for column, rate in enumerate(rates):
+        for row, method in enumerate(trained.methods):
+            _square(panel, column, row, trained, method, (rate, beta_2))
+    place = panel.get_subplotspec()
+    if place is not None and place.colspan.start:  # side by side: the names are on the left
+        panel.set_yticklabels([])
 
 
 def _square(panel: Axes, column: int, row: int, trained: Trained, method: str, place: Place) -> None:
@@ -70,9 +83,17 @@ def _square(panel: Axes, column: int, row: int, trained: Trained, method: str, p
         return
     shade: Any = FAILS if failed else TRAINS
     alpha = 0.35 + 0.65 * failed / count if failed else 1.0
-    panel.barh(row, 0.92, left=column - 0.46, height=0.86, color=shade, alpha=alpha)
+    (square,) = panel.barh(row, 0.92, left=column - 0.46, height=0.86, color=shade, alpha=alpha)
+    square.set_label(failure_text(trained, method, place))
     if failed:
         panel.annotate(str(failed), (column, row), ha="center", va="center", fontsize=7)
+
+
+def failure_text(trained: Trained, method: str, place: Place) -> str:
+    """How many runs of a method fail at a learning rate and a beta_2, in words."""
+    rate, beta_2 = place
+    failed, count = trained.failed(method, place), trained.count(method, place)
+    return f"{style_of(method).label} at learning rate {rate:g} and beta_2 {beta_2:g}: {failed} of {count}"
 
 
 def _numbers(trained: Trained) -> dict[str, list[Any]]:

@@ -1,14 +1,13 @@
-"""The blocks that make up a section of the page; page.html renders each `kind`."""
+"""What a section of the page consists of; page.html renders each `kind`."""
 
-import base64
 import collections
 import dataclasses
 from collections.abc import Mapping, Sequence
 from typing import ClassVar
 
-from trainers.reports.charts import Chart
+from trainers.figures.inline import Chart
 from trainers.reports.claims import Claim, Holds, Kind
-from trainers.reports.tables import Shown
+from trainers.reports.page_tables import PageTable
 
 
 @dataclasses.dataclass(frozen=True)
@@ -27,32 +26,25 @@ class Points:
 @dataclasses.dataclass(frozen=True)
 class TableBlock:
     kind: ClassVar[str] = "table"
-    table: Shown
+    table: PageTable
 
 
 @dataclasses.dataclass(frozen=True)
 class Charts:
-    """Charts side by side with linked legends, and a note on how to read them.
-
-    If there are several choices, `chosen` is shown first.
-    """
+    """Charts side by side, and a note on how to read them; with a `summary`, they can be folded."""
 
     kind: ClassVar[str] = "charts"
-    group: str
     charts: Sequence[Chart]
     note: str = ""
-    chosen: str = ""
-
-    @property
-    def choices(self) -> list[str]:
-        return list(dict.fromkeys(name for chart in self.charts for name in chart.choices))
+    summary: str = ""
+    unfolded: bool = False
 
 
 @dataclasses.dataclass(frozen=True)
 class Claims:
     kind: ClassVar[str] = "claims"
     claims: Sequence[Claim]
-    table: Shown
+    table: PageTable
 
     @property
     def summary(self) -> str:
@@ -66,32 +58,20 @@ class Claims:
 
 
 @dataclasses.dataclass(frozen=True)
-class Picture:
-    """A figure embedded in the page, with a narrow version for phones; `alt` describes it in words."""
+class WideAndNarrow:
+    """A figure that a phone shows in another layout."""
 
-    kind: ClassVar[str] = "picture"
-    svg: bytes
-    narrow_svg: bytes
-    alt: str
-
-    @property
-    def address(self) -> str:
-        return _data_address(self.svg)
-
-    @property
-    def narrow_address(self) -> str:
-        return _data_address(self.narrow_svg)
-
-
-def _data_address(svg: bytes) -> str:
-    return f"data:image/svg+xml;base64,{base64.b64encode(svg).decode()}"
+    kind: ClassVar[str] = "wide_and_narrow"
+    wide: Chart
+    narrow: Chart
 
 
 @dataclasses.dataclass(frozen=True)
 class Factors:
-    """The inputs for beta_2 and the length of a run, with numbers that the page computes from them."""
+    """The inputs for beta_2 and the length of a run, with a chart and numbers that slider.js computes from them."""
 
     kind: ClassVar[str] = "factors"
+    chart: Chart
 
 
 @dataclasses.dataclass(frozen=True)
@@ -102,7 +82,7 @@ class Configs:
     configs: Mapping[str, str]
 
 
-Block = Text | Points | TableBlock | Charts | Claims | Picture | Factors | Configs
+Block = Text | Points | TableBlock | Charts | Claims | WideAndNarrow | Factors | Configs
 
 
 @dataclasses.dataclass(frozen=True)

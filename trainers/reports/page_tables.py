@@ -2,16 +2,17 @@
 
 import csv
 import dataclasses
+import functools
 import io
 import math
 import numbers
 import re
+import urllib.parse
 from collections.abc import Iterable, Sequence
 from typing import Any
 
 from trainers.evidence.summary import cell_lines, summary_csv
-from trainers.reports.words import rounded
-from trainers.results.formats import value_text
+from trainers.results.formats import rounded, value_text
 from trainers.results.methods import METHODS, style_of
 from trainers.results.paper import PaperTable
 from trainers.results.table import Table
@@ -22,7 +23,7 @@ HEADINGS = {"learning_rate": "learning rate", "beta_2": "β₂"}
 
 
 @dataclasses.dataclass(frozen=True)
-class Shown:
+class PageTable:
     """`rows` are shown on the page; `records` are downloaded as `name`.csv, and begin with the column names."""
 
     name: str
@@ -34,10 +35,18 @@ class Shown:
     paper: bool = False  # the paper's numbers, not measured here
     folded: bool = False  # collapsed on a screen, open in print
 
-    def numeric(self, column: int) -> bool:
-        """Whether a column holds numbers, which are aligned on the right."""
-        texts = [row[column] for row in self.rows if row[column]]
-        return bool(texts) and all(is_number(text) for text in texts)
+    @functools.cached_property
+    def numeric(self) -> list[bool]:
+        """Whether each column holds numbers, which are aligned on the right."""
+        columns = [[row[column] for row in self.rows if row[column]] for column in range(len(self.headings))]
+        return [bool(texts) and all(is_number(text) for text in texts) for texts in columns]
+
+    @property
+    def download(self) -> str:
+        """The CSV file as an address. It begins with the mark by which spreadsheets know UTF-8."""
+        file = io.StringIO()
+        csv.writer(file).writerows(self.records)
+        return f"data:text/csv;charset=utf-8,%EF%BB%BF{urllib.parse.quote(file.getvalue(), safe=' ,;:/()+*=[]')}"
 
 
 def plain_table(
@@ -47,21 +56,21 @@ def plain_table(
     rows: Iterable[Sequence[Any]],
     labels: int = 1,
     folded: bool = False,
-) -> Shown:
+) -> PageTable:
     """A table whose CSV file has the same columns, at full precision."""
     rows = list(rows)
     shown = [[cell_text(value) for value in row] for row in rows]
-    return Shown(name, caption, headings, shown, safe_records([headings, *rows]), labels=labels, folded=folded)
+    return PageTable(name, caption, headings, shown, safe_records([headings, *rows]), labels=labels, folded=folded)
 
 
-def sweep_table(name: str, caption: str, table: Table) -> Shown:
+def sweep_table(name: str, caption: str, table: Table) -> PageTable:
     """The table of a sweep; its CSV file has a row for each cell."""
     headings, *rows = cell_lines(labelled(table))
     records = list(csv.reader(io.StringIO(summary_csv(table))))
-    return Shown(name, caption, headings, rows, safe_records(records), labels=len(table.row_names))
+    return PageTable(name, caption, headings, rows, safe_records(records), labels=len(table.row_names))
 
 
-def paper_table(name: str, table: PaperTable) -> Shown:
+def paper_table(name: str, table: PaperTable) -> PageTable:
     """One of the paper's tables, in the same layout."""
     unit = f" {table.unit}" if table.unit else ""
     rows = [
@@ -73,10 +82,10 @@ def paper_table(name: str, table: PaperTable) -> Shown:
         for method, (mean, spread) in zip(METHODS, cells, strict=True):
             records.append([rate, beta_2, method, mean, spread, table.seeds])
     headings = [*HEADINGS.values(), *(style_of(method).label for method in METHODS)]
-    return Shown(name, table.title, headings, rows, records, labels=2, paper=True)
+    return PageTable(name, table.title, headings, rows, records, labels=2, paper=True)
 
 
-def seed_table(name: str, caption: str, table: Table) -> Shown:
+def seed_table(name: str, caption: str, table: Table) -> PageTable:
     """The value of every seed behind the cells of a sweep."""
     headings = [
         *(HEADINGS.get(each, each) for each in table.row_names),
