@@ -95,7 +95,7 @@ def refused():
         ("--decay=step --decay_factor=0", "--decay_factor must be a number > 0. Received: 0.0"),
         ("--decay=inverse_sqrt --decay_period=-3", "--decay_period must be a number > 0. Received: -3.0"),
         ("--decay=inverse_sqrt --decay_period=nan", "--decay_period must be a number. Received: nan"),
-        ("--warmup=linear --warmup_period=inf", "--warmup=linear needs --warmup_period > 0. Received: inf"),
+        ("--warmup=linear --warmup_period=inf", "needs --warmup_period > 0, or --warmup_share. Received: inf"),
         ("--warmup_period=7", "--warmup_period is for --warmup=linear and exponential, not for untuned_linear"),
         ("--first_steps=nothing", "--first_steps is for --warmup=radam, not for untuned_linear (--first_steps=momen"),
         ("--decay_factor=0.5", "not for constant (--decay_factor=0.1 takes it back). Received: 0.5"),

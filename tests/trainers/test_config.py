@@ -8,6 +8,7 @@ import sys
 import time
 
 import keras
+import numpy as np
 import pytest
 
 import tfwarmup
@@ -56,7 +57,14 @@ from trainers.tasks.translation.config import TranslationConfig
         ({"average": 6}, "--average must be at most the run's 5 checkpoints. Received: 6"),
         ({"checkpoint_every": 5}, "--checkpoint_every must be a multiple of --log_every=2. Received: 5"),
         ({"warmup_period": 7.0}, r"not for untuned_linear \(--warmup_period= takes it back\). Received: 7.0"),
-        ({"warmup": "linear"}, "--warmup=linear needs --warmup_period > 0. Received: None"),
+        ({"warmup": "linear"}, "--warmup=linear needs --warmup_period > 0, or --warmup_share. Received: None"),
+        ({"warmup_share": 0.1}, r"not for untuned_linear \(--warmup_share= takes it back\). Received: 0.1"),
+        ({"warmup": "linear", "warmup_share": 1.5}, r"--warmup_share must be in \(0, 1\]. Received: 1.5"),
+        ({"warmup": "exponential", "warmup_share": 0.0}, r"--warmup_share must be in \(0, 1\]. Received: 0.0"),
+        (
+            {"warmup": "linear", "warmup_period": 7.0, "warmup_share": 0.1},
+            r"exclude each other \(--warmup_period= takes the period back\). Received: \(7.0, 0.1\)",
+        ),
         ({"optimizer": "radam", "warmup": "linear", "warmup_period": 9.0}, "--optimizer=radam has its own warmup"),
         ({"warmup": "radam", "beta_2": 0.5}, "never leaves its momentum phase"),
         ({"output_dir": ""}, "--output_dir must name a folder. Received: ''"),
@@ -132,6 +140,21 @@ def test_the_folder_tells_all_about_the_run(tmp_path):
     seconds = [json.loads(line)["seconds"] for line in (tmp_path / "metrics.jsonl").read_text().splitlines()]
     assert sorted(seconds) == seconds
     assert seconds[0] > 0
+
+
+@pytest.mark.parametrize("warmup", TUNED_WARMUPS)
+def test_a_share_is_a_period_of_so_many_updates_of_the_run_and_is_not_rounded(warmup, tmp_path, capsys):
+    by_share = run_tiny(tmp_path / "share", warmup=warmup, warmup_share=0.13)  # of 20 updates
+    np.testing.assert_array_equal(by_share, run_tiny(tmp_path / "period", warmup=warmup, warmup_period=0.13 * 20))
+    assert records(tmp_path / "share") == records(tmp_path / "period")
+    told, expected = (
+        json.loads((tmp_path / name / "config.json").read_text())["resolved"] for name in ("share", "period")
+    )
+    assert told == expected
+    assert told["warmup_period"] == 0.13 * 20
+    run_tiny(tmp_path / "longer", warmup=warmup, warmup_share=0.13, steps=30)
+    told = json.loads((tmp_path / "longer/config.json").read_text())["resolved"]
+    assert told["warmup_period"] == 0.13 * 30
 
 
 def test_radam_records_the_rate_of_its_momentum_steps(tmp_path):

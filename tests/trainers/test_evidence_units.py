@@ -35,7 +35,7 @@ def written_sweep(tmp_path):
         task="image_classification",
         search="grid",
         axes={},
-        warmup_periods=[],
+        tuned_lists={},
         plain=lambda: {"dataset": "digits"},
     )
     results = {result.name: result for result in read_results(folder)}

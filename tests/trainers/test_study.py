@@ -22,6 +22,7 @@ from trainers.results.trials import Result, read_result
 from trainers.study.checks import score
 from trainers.study.config import StudyConfig
 from trainers.study.failures import Trained, has_losses
+from trainers.study.overview import failure_table
 from trainers.study.program import sum_up
 from trainers.system.errors import ConfigError
 
@@ -257,6 +258,24 @@ def test_the_rule_is_too_short_if_a_longer_period_gains_more_than_the_margin_or_
     said = summed_up(make_periods(tmp_path / "low", losses))
     assert said.splitlines()[2].endswith(f"  {verdict}")
     assert said.splitlines()[2].split()[:3] == ["0.1", "0.9", "20"]
+
+
+def test_a_share_of_the_run_is_another_method_and_no_period(tmp_path):
+    folder = make_periods(tmp_path / "low", lambda period, seed: 0.3)
+    before = summed_up(folder)
+    for seed, share in itertools.product((1, 2, 3, 4), (0.1, 0.05)):
+        cell = Point(0.1, 0.9, "linear", seed, (("warmup_share", share),))
+        loss = 2.3 if share == 0.1 and seed == 1 else 0.3
+        result = Result.measured(cell.name, cell.values, loss / 10, {"val_loss": loss}, 1.0)
+        (write_run(folder / "trials" / cell.name) / "result.json").write_text(result.to_json())
+    assert summed_up(folder) == before
+    [sweep], _ = read_sweeps([str(folder)])
+    failed = dict(failure_table([Trained(sweep)])[1:])
+    assert list(failed) == ["untuned linear", *TUNED_TITLES, "linear 5 %", "linear 10 %"]
+    assert (failed["linear 10 %"], failed["linear 5 %"]) == ("1 of 4", "0 of 4")
+
+
+TUNED_TITLES = [f"linear {period:g}" for period in PERIODS]
 
 
 def with_records(folder, sizes):

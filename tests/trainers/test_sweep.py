@@ -146,9 +146,19 @@ def test_another_configuration_is_refused(options, swept):
 @pytest.mark.parametrize(
     ("options", "message"),
     [
-        ({"warmups": ("linear",)}, r"--warmups=linear needs --warmup_periods. Received: \(\)"),
+        ({"warmups": ("linear",)}, "--warmups=linear needs --warmup_periods or --warmup_shares. Received"),
         ({"warmup_periods": (10,)}, "--warmup_periods is for linear and exponential among --warmups"),
         ({"warmups": ("linear",), "warmup_periods": (0,)}, "--warmup_periods must be a number > 0"),
+        ({"warmup_shares": (0.1,)}, "--warmup_shares is for linear and exponential among --warmups"),
+        (
+            {"warmups": ("linear",), "warmup_shares": (5,)},
+            r"--warmup_shares must be in \(0, 1\]. Received: 5.0",
+        ),
+        ({"sweep": ("warmup_share=0.1",)}, "--sweep must be another flag; use --warmup_shares for this one"),
+        (
+            {"warmups": ("linear",), "warmup_periods": (9,), "warmup_shares": (0.1,), "search": "random"},
+            "--warmup_periods and --warmup_shares exclude each other in a search",
+        ),
         ({"seeds": ("3-1",)}, "--seeds must have ranges whose first integer is not above the last. Received: '3-1'"),
         ({"seeds": ("0-4294967295",)}, "--seeds must have ranges of at most 10000 integers. Received: '0-4294967295'"),
         ({"evaluate_only": True}, "--evaluate_only is for a single run, not for a sweep. Received: True"),

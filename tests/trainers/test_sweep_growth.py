@@ -4,11 +4,13 @@ import csv
 import json
 import os
 import pathlib
+import re
 import shutil
 
+import numpy as np
 import pytest
 
-from tests.trainers.helpers import finish, status, stopped_at_a_checkpoint
+from tests.trainers.helpers import final_weights, finish, status, stopped_at_a_checkpoint
 from tests.trainers.tiny_sweep import TASK, settings, start, values_of
 from trainers.engine.command_line import parse_arguments
 from trainers.engine.run import train
@@ -48,13 +50,14 @@ def test_rates_betas_warmups_periods_and_seeds_can_be_added_and_finished_runs_ar
         ({"learning_rates": (1e-2, 1e-3)}, 1),
         ({"beta_2s": (0.99, 0.9)}, 1),
         ({"warmups": ("none", "linear"), "warmup_periods": (3, 10)}, 2),
+        ({"warmups": ("none", "linear"), "warmup_shares": (0.25, 1)}, 2),
         ({"sweep": ("weight_decay=0,0.1",)}, 1),
     ):
         before = len(ran)
         sweep(settings(tmp_path, **{**ONE, **more}))
         assert len(ran) - before == count, more
-    assert len(set(ran)) == len(ran) == 7
-    assert len(rows(tmp_path)) == 8
+    assert len(set(ran)) == len(ran) == 9
+    assert len(rows(tmp_path)) == 10
     assert values_of(tmp_path).items() >= first.items()
     assert status(tmp_path) == "done\n"
 
@@ -89,6 +92,29 @@ def test_a_tuned_warmup_is_a_method_for_each_of_its_periods(tmp_path):
     assert periods == {("none", ""), ("linear", "3.0"), ("linear", "10.0"), ("untuned_linear", "")}
     folder = next((tmp_path / "trials").glob("*_linear_seed-1_warmup_period-10.0"))
     assert json.loads((folder / "config.json").read_text())["config"]["warmup_period"] == 10.0
+
+
+def test_periods_and_shares_of_the_run_stand_side_by_side(tmp_path):
+    small = {"warmups": ("linear", "radam"), "learning_rates": (1e-2,), "save_models": True}
+    both = {**small, "warmup_periods": (1.5,), "warmup_shares": (0.25, 0.5)}  # of 6 updates
+    said = sweep(settings(tmp_path, **both, warmup="linear", warmup_share=0.7))  # as the flag file of a single run
+    assert re.split("  +", said.splitlines()[2])[2:] == ["linear 1.5", "linear 25 %", "linear 50 %", "radam"]
+    shares = {(row["warmup_period"], row["warmup_share"]): row["val_loss"] for row in rows(tmp_path)}
+    assert shares["1.5", ""] == shares["", "0.25"] != shares["", "0.5"]
+    trials = [tmp_path / "trials" / f"rate-0.01_beta-0.9_linear_seed-1_{name}" for name in TWICE_THE_SAME]
+    np.testing.assert_array_equal(*map(final_weights, trials))
+    config = json.loads((trials[1] / "config.json").read_text())
+    assert (config["config"]["warmup_share"], config["resolved"]["warmup_period"]) == (0.25, 1.5)
+
+
+TWICE_THE_SAME = ("warmup_period-1.5", "warmup_share-0.25")
+
+
+def test_a_share_is_one_of_the_length_of_its_run(tmp_path):
+    options = {"warmups": ("linear",), "learning_rates": (1e-2,), "seeds": (1,), "warmup_shares": (0.5,)}
+    sweep(settings(tmp_path, **options, sweep=("steps=4,6",)))
+    configs = [json.loads(path.read_text()) for path in (tmp_path / "trials").glob("*/config.json")]
+    assert sorted(config["resolved"]["warmup_period"] for config in configs) == [2.0, 3.0]
 
 
 def test_a_trial_that_fails_makes_the_sweep_incomplete_and_is_tried_again(tmp_path, monkeypatch):

@@ -55,6 +55,14 @@ def test_numbers_are_drawn_between_the_ends_and_evenly_by_their_logarithms():
     assert all("warmup_period" not in cell.values for cell in cells if cell.warmup == "radam")
 
 
+def test_shares_are_drawn_in_place_of_periods():
+    cells = drawn(source_of(trials=60, seeds=(1,), warmup_periods=(), warmup_shares=(0.01, 0.2)), lambda cell: 0.0)
+    shares = [cell.values["warmup_share"] for cell in cells if cell.warmup == "linear"]
+    assert 0.01 <= min(shares) < 0.03
+    assert 0.1 < max(shares) <= 0.2
+    assert not any("warmup_period" in cell.values for cell in cells)
+
+
 @pytest.mark.parametrize(("direction", "expected"), [("min", 5.0), ("max", 1.0)])
 def test_a_run_that_diverges_counts_as_the_worst(direction, expected):
     source = source_of(direction=direction, seeds=(1, 2), trials=2)

@@ -1,6 +1,7 @@
 """Tuned against untuned warmup: chosen on some seeds, judged on the others."""
 
 import csv
+import dataclasses
 import io
 import itertools
 
@@ -45,6 +46,30 @@ def test_the_period_is_chosen_on_one_half_of_the_seeds_and_judged_on_the_other()
     assert duel.difference.mean == pytest.approx(np.mean(differences), rel=1e-15)
     low, high = stats.t.interval(0.95, 3, np.mean(differences), stats.sem(differences))
     assert duel.difference.interval(0.95) == pytest.approx((low, high), rel=1e-12)
+
+
+def test_shares_are_chosen_among_shares_and_periods_among_periods():
+    """The best period is 10 and the best share 5 %, whichever of them is better."""
+    size = {10.0: 1.0, 100.0: 2.0, 0.05: 3.0, 0.1: 4.0, None: 5.0}
+    results = results_of(lambda rate, warmup, period, seed: size[period], periods=(*PERIODS, 0.05, 0.1))
+    results = [dataclasses.replace(result, values=as_share(result.values)) for result in results]
+    table = tabulate(results, "val_error", "min")
+    assert table.methods == ("linear 10", "linear 100", "linear 5 %", "linear 10 %", "radam")
+    by_period, by_share = duels(table, results)
+    assert (by_period.periods, by_share.periods) == ((10.0, 10.0), (0.05, 0.05))
+    first, second = csv.DictReader(io.StringIO(duels_csv(table, [by_period, by_share])))
+    assert (first["period_1"], first["share_1"]) == ("10.0", "")
+    assert (second["period_1"], second["share_1"], second["difference"]) == ("", "0.05", "-2.0")
+    page = summary_markdown(table, "Sweep", results)
+    assert "linear with the best period - radam: -4" in page
+    assert "linear with the best share - radam: -2" in page
+    assert "| linear | 5 % and 5 % | radam |" in page
+
+
+def as_share(values):
+    period = values.get("warmup_period")
+    share = {"warmup_share": period, "warmup_period": None} if period in (0.05, 0.1) else {}
+    return {**values, **share}
 
 
 def test_direction_turns_the_choice():

@@ -27,6 +27,8 @@ def _why_length_matters(config: "Config") -> str:
     """A longer run can continue a shorter one, unless the shorter one depended on its length."""
     if config.decay == "cosine":
         return "--decay=cosine spans the whole run"
+    if config.warmup_share is not None:
+        return "--warmup_share is a share of the whole run"
     if config.average > 1:
         return "--average takes the last checkpoints of the run"
     return config.fixed_length
@@ -115,6 +117,9 @@ class OptimizerFlags(Settings):
         WARMUPS,
     )
     warmup_period: float | None = option(None, "Period of --warmup=linear and exponential, in updates.")
+    warmup_share: float | None = option(
+        None, "Instead, the period as a share of the run, such as 0.05.", above=0, high=1
+    )
     first_steps: str = option("momentum", "What RAdam does while rho_t <= 4.", FIRST_STEPS)
     gradient_init: bool = option(False, "Start the second moment at the square of the first gradient (GI-Adam).")
     clip_update_rms: bool = option(False, "Lower the rate of variables with unusually large gradients (StableAdamW).")
@@ -132,10 +137,10 @@ class OptimizerFlags(Settings):
 
     def _validate_warmup(self) -> None:
         if self.resolved_warmup in TUNED_WARMUPS:
-            period = self.warmup_period
-            require(0 < (period or 0) < math.inf, f"--warmup={self.warmup} needs --warmup_period > 0", period)
+            self._validate_period()
         else:
-            self.require_default("warmup_period", "--warmup=linear and exponential", self.resolved_warmup)
+            for name in ("warmup_period", "warmup_share"):
+                self.require_default(name, "--warmup=linear and exponential", self.resolved_warmup)
         require(
             self.optimizer not in MOMENTUM_OPTIMIZERS or self.resolved_warmup in ("none", *TUNED_WARMUPS),
             f"--warmup of --optimizer={self.optimizer}, which has no beta_2, must be none, linear or exponential",
@@ -154,6 +159,15 @@ class OptimizerFlags(Settings):
             for name in ("gradient_init", "clip_update_rms"):
                 self.require_default(name, "--optimizer=adam and radam", self.optimizer)
 
+    def _validate_period(self) -> None:
+        period, share = self.warmup_period, self.warmup_share
+        if share is None:
+            rule = f"--warmup={self.warmup} needs --warmup_period > 0, or --warmup_share"
+            require(0 < (period or 0) < math.inf, rule, period)
+            return
+        rule = "--warmup_period and --warmup_share exclude each other (--warmup_period= takes the period back)"
+        require(period is None, rule, (period, share))
+
     def _validate_decay(self) -> None:
         epochs = self.decay_epochs
         if self.decay == "step":
@@ -165,6 +179,10 @@ class OptimizerFlags(Settings):
 
     def plain(self) -> dict[str, Any]:
         return super().plain() | {"warmup": self.resolved_warmup}
+
+    def period_in(self, updates: int) -> float | None:
+        """The period of a tuned warmup in a run of this many updates. It is never rounded."""
+        return self.warmup_period if self.warmup_share is None else self.warmup_share * updates
 
     @property
     def resolved_warmup(self) -> str:

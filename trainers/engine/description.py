@@ -30,8 +30,8 @@ def resolved_facts(setup: Setup) -> dict[str, Any]:
         "steps_per_epoch": plan.steps_per_epoch,
         "total_updates": plan.total_steps,
         "warmup": config.resolved_warmup,
-        "warmup_period": warmup_period(config),
-        "effective_warmup_period": effective_period(config),
+        "warmup_period": warmup_period(config, plan.total_steps),
+        "effective_warmup_period": effective_period(config, plan.total_steps),
         DEVICES: describe_devices(setup.strategy, setup.worker.count),
     }
 
@@ -42,18 +42,18 @@ def how_to_load(model: Any) -> str:
     return "" if module.partition(".")[0] == "keras" else f"import {module}"
 
 
-def warmup_period(config: Config) -> float | None:
-    """The period of the warmup in updates; `None` for a warmup without a period."""
+def warmup_period(config: Config, updates: int) -> float | None:
+    """The period of the warmup in a run of this many updates; `None` for a warmup without a period."""
     untuned = {"untuned_linear": untuned_linear_period, "untuned_exponential": untuned_exponential_period}
     name = config.resolved_warmup
-    return untuned[name](config.beta_2) if name in untuned else config.warmup_period
+    return untuned[name](config.beta_2) if name in untuned else config.period_in(updates)
 
 
-def effective_period(config: Config) -> float | None:
-    """The number of full updates that the warmup costs; `None` for a dynamic warmup."""
+def effective_period(config: Config, updates: int) -> float | None:
+    """The number of full updates that the warmup costs in a run of `updates`; `None` for a dynamic warmup."""
     if config.resolved_warmup == "dynamic":
         return None
-    rule = flags_warmup(config.resolved_warmup, config.warmup_period, config.first_steps)
+    rule = flags_warmup(config.resolved_warmup, config.period_in(updates), config.first_steps)
     return rule.with_beta_2(config.beta_2).effective_period
 
 

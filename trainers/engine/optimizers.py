@@ -93,13 +93,13 @@ def make_rate(config: Config, steps_per_epoch: int, total_steps: int) -> float |
 def bare_optimizer(config: Config, steps_per_epoch: int, total_steps: int) -> keras.optimizers.Optimizer:
     """The optimizer with decay, warmup and clipping, without a loss scale."""
     try:
-        return _named_optimizer(config, make_rate(config, steps_per_epoch, total_steps))
+        warmup = flags_warmup(config.resolved_warmup, config.period_in(total_steps), config.first_steps)
+        return _named_optimizer(config, make_rate(config, steps_per_epoch, total_steps), warmup)
     except ValueError as error:  # from the library, such as a beta_2 that is too small for RAdam
         raise ConfigError(str(error)) from error
 
 
-def _named_optimizer(config: Config, rate: float | LearningRateSchedule) -> keras.optimizers.Optimizer:
-    warmup = flags_warmup(config.resolved_warmup, config.warmup_period, config.first_steps)
+def _named_optimizer(config: Config, rate: float | LearningRateSchedule, warmup: Warmup) -> keras.optimizers.Optimizer:
     options: dict[str, Any] = {
         "weight_decay": config.weight_decay or None,
         "global_clipnorm": config.global_clipnorm,

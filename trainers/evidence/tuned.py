@@ -1,4 +1,4 @@
-"""Compares a tuned warmup with an untuned one: what does the best period gain, and what does it cost to find it?
+"""Compares a tuned warmup with an untuned one: what does the best period (or share) gain, and what does it cost?
 
 The period is chosen on one half of the seeds and judged on the other, and vice versa: a period that is best on all
 seeds is partly best by luck, and this luck must not count.
@@ -16,7 +16,7 @@ from trainers.evidence.comparison import LEAST_SEEDS, Verdict, judge, margin_in
 from trainers.evidence.differences import LEVELS, Difference, difference_of
 from trainers.evidence.findings import difference_text, pair_text
 from trainers.results.formats import counted, value_text
-from trainers.results.methods import PERIOD, method_label
+from trainers.results.methods import PERIOD, TUNED_FLAGS, method_label, tuned_text
 from trainers.results.results_csv import csv_text
 from trainers.results.table import METHOD, Row, Table
 from trainers.results.tasks import Terms
@@ -33,11 +33,12 @@ class Duel:
         row: The row.
         warmup: The tuned warmup.
         rule: The untuned one.
-        periods: The periods chosen on the first and on the second half of the seeds.
+        periods: The periods chosen on the first and on the second half of the seeds; or the shares.
         tuned: The objective of the tuned warmup by seed, with the period chosen on the other half of the seeds.
         untuned: The objective of the rule by seed.
         tuned_runs: Number of runs for tuning.
         untuned_runs: Number of runs of the rule.
+        flag: What is tuned, "warmup_period" or "warmup_share".
     """
 
     row: Row
@@ -48,6 +49,7 @@ class Duel:
     untuned: Mapping[Any, float]
     tuned_runs: int
     untuned_runs: int
+    flag: str = PERIOD
 
     @property
     def difference(self) -> Difference:
@@ -68,35 +70,42 @@ class TuningOutcome:
 
 def duels(table: Table, results: Iterable[Result]) -> list[Duel]:
     """A duel for each row, tuned warmup with several periods, and untuned rule; none for a row with one seed."""
-    periods: dict[str, dict[float, str]] = {}
-    for result in results:
-        if result.values.get(PERIOD) is not None:
-            tuned = periods.setdefault(result.values[METHOD], {})
-            tuned[result.values[PERIOD]] = method_label(result.values)
-    pairs = itertools.product([name for name, found in periods.items() if len(found) > 1], UNTUNED_RULES)
-    found = [make_duel(table, row, pair, periods[pair[0]]) for pair in pairs for row in table.rows]
+    labels: dict[tuple[str, str], dict[float, str]] = {}
+    for values, flag in itertools.product([result.values for result in results], TUNED_FLAGS):
+        if values.get(flag) is not None:
+            labels.setdefault((values[METHOD], flag), {})[values[flag]] = method_label(values)
+    tuned = [key for key, found in labels.items() if len(found) > 1]
+    found = [
+        make_duel(table, row, (warmup, rule), labels[warmup, flag], flag)
+        for (warmup, flag), rule, row in itertools.product(tuned, UNTUNED_RULES, table.rows)
+    ]
     return [duel for duel in found if duel is not None]
 
 
 def outcomes(found: Sequence[Duel]) -> list[TuningOutcome]:
     """One outcome per pair: the difference over seeds, averaged over its rows."""
-    pairs = dict.fromkeys((duel.warmup, duel.rule) for duel in found)
-    return [_outcome([duel for duel in found if (duel.warmup, duel.rule) == pair]) for pair in pairs]
+    groups: dict[tuple[str, str, str], list[Duel]] = {}
+    for duel in found:
+        groups.setdefault((duel.warmup, duel.flag, duel.rule), []).append(duel)
+    return [_outcome(group) for group in groups.values()]
 
 
 def duels_csv(table: Table, found: Iterable[Duel]) -> str:
-    """A row for each duel: the periods, the difference with its interval, and the runs behind it."""
-    names = ["tuned", "untuned", "period_1", "period_2", "difference", "low", "high", "seeds", "tuned_runs"]
-    rows: list[list[Any]] = [[*table.row_names, *names, "untuned_runs"]]
+    """A row for each duel: the periods or shares, the difference with its interval, and the runs behind it."""
+    names = ["tuned", "untuned", "period_1", "period_2", "share_1", "share_2", "difference", "low", "high", "seeds"]
+    rows: list[list[Any]] = [[*table.row_names, *names, "tuned_runs", "untuned_runs"]]
     for duel in found:
+        chosen = [value if flag == duel.flag else None for flag in TUNED_FLAGS for value in duel.periods]
         difference = duel.difference
         ends = difference.interval(LEVELS[1]) if difference.seeds > 1 else (None, None)
-        values = [duel.warmup, duel.rule, *duel.periods, difference.mean, *ends, difference.seeds]
+        values = [duel.warmup, duel.rule, *chosen, difference.mean, *ends, difference.seeds]
         rows.append([*duel.row, *values, duel.tuned_runs, duel.untuned_runs])
     return csv_text(rows)
 
 
-def make_duel(table: Table, row: Row, pair: tuple[str, str], labels: Mapping[float, str]) -> Duel | None:
+def make_duel(
+    table: Table, row: Row, pair: tuple[str, str], labels: Mapping[float, str], flag: str = PERIOD
+) -> Duel | None:
     """Compares a tuned warmup with a rule; None if fewer than two seeds have both. `labels` has a column per period."""
     warmup, rule = pair
     cells = {period: table.cell(row, label) for period, label in sorted(labels.items())}
@@ -120,11 +129,12 @@ def make_duel(table: Table, row: Row, pair: tuple[str, str], labels: Mapping[flo
         {seed: other.values[seed] for seed in kept},
         sum(cell.runs for cell in cells.values()),
         other.runs,
+        flag,
     )
 
 
 def _best_period(values: Mapping[float, Mapping[Any, float]], seeds: Sequence[Any], direction: str) -> float:
-    """The period with the best mean over some seeds; the shortest of those that are equal."""
+    """The period or share with the best mean over some seeds; the shortest of those that are equal."""
     sign = 1 if direction == "min" else -1
     return min(values, key=lambda period: (sign * math.fsum(values[period][seed] for seed in seeds), period))
 
@@ -146,7 +156,8 @@ def _difference(found: Sequence[Duel]) -> Difference:
         np.array([[values.get(seed, math.nan) for seed in seeds] for values in sides]).reshape(len(found), len(seeds))
         for sides in ([duel.untuned for duel in found], [duel.tuned for duel in found])
     )
-    return difference_of((found[0].rule, f"{found[0].warmup} with the best period"), untuned, tuned)
+    kind = found[0].flag.removeprefix("warmup_")
+    return difference_of((found[0].rule, f"{found[0].warmup} with the best {kind}"), untuned, tuned)
 
 
 TUNED_TITLE = "Tuned against untuned"
@@ -165,7 +176,7 @@ def tuned_table(table: Table, found: Sequence[Duel]) -> list[list[str]]:
     """Headings, then for every row the chosen periods, the difference, and the number of runs."""
     lines = [[*table.row_names, "tuned", "best periods", "untuned", "tuned - untuned", "runs, tuned and untuned"]]
     for duel in found:
-        periods = " and ".join(f"{period:g}" for period in duel.periods)
+        periods = " and ".join(tuned_text(duel.flag, period) for period in duel.periods)
         runs = f"{duel.tuned_runs} and {duel.untuned_runs}"
         text = difference_text(duel.difference, None) if duel.difference.seeds else "nothing to compare"
         lines.append([*map(value_text, duel.row), duel.warmup, periods, duel.rule, text, runs])

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 from trainers.engine.flags import Flags, option
 from trainers.system.errors import ConfigError, require
 from trainers.system.files import atomic_file
-from trainers.system.quiet import quiet
+from trainers.system.streams import quiet
 
 if TYPE_CHECKING:
     from trainers.results.runs import Runs

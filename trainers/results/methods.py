@@ -18,7 +18,7 @@ FIRST_STEPS_OF = {f"radam_{rule}": rule for rule in FIRST_STEPS if rule != "mome
 # Other ways to hold back the first updates, instead of a warmup.
 RIVALS = {"gi_adam": "gradient_init", "stable_adam": "clip_update_rms"}
 FIELDS = ("learning_rate", "beta_2", "warmup", "seed")  # the paper's axes
-PERIOD = "warmup_period"
+PERIOD, SHARE = TUNED_FLAGS = ("warmup_period", "warmup_share")  # what a tuned warmup is tuned by
 
 
 @dataclasses.dataclass(frozen=True)
@@ -67,14 +67,20 @@ def method_flags(method: str) -> dict[str, Any]:
 
 
 def method_label(values: Mapping[str, Any]) -> str:
-    """The method of a run, with the period of a tuned warmup: the column of the run in the tables.
+    """The method of a run, with the period of a tuned warmup, or its share: the column of the run in the tables.
 
     >>> method_label({"warmup": "radam"}), method_label({"warmup": "linear", "warmup_period": 30.0})
     ('radam', 'linear 30')
+    >>> method_label({"warmup": "linear", "warmup_share": 0.07})
+    'linear 7 %'
     """
-    period = values.get(PERIOD)
-    # All digits: two periods must not share a column.
-    return str(values["warmup"]) if period is None else f"{values['warmup']} {period:.15g}"
+    tuned = [tuned_text(name, values[name]) for name in TUNED_FLAGS if values.get(name) is not None]
+    return " ".join([str(values["warmup"]), *tuned])
+
+
+def tuned_text(name: str, value: float) -> str:
+    """A period, or a share in %, with all digits: two of them must not share a column."""
+    return f"{value:.15g}" if name == PERIOD else f"{100 * value:.15g} %"
 
 
 def _quoted(value: Any) -> str:

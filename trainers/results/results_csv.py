@@ -11,7 +11,7 @@ from collections.abc import Container, Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from trainers.results.layout import RESULTS
-from trainers.results.methods import FIELDS, PERIOD
+from trainers.results.methods import FIELDS, TUNED_FLAGS
 from trainers.results.trials import Grid, Result, each_once, finished_trials, read_result
 from trainers.system.environment import PACKAGES
 from trainers.system.errors import DataError
@@ -25,7 +25,7 @@ COUNTS = ("cores", "threads")
 ENVIRONMENT = (*PACKAGES, "cores", "processor", "python", "git_revision", "threads")
 LONGEST = 10_000  # characters of a message; result.json has all of it
 METRIC = "metric_"  # before the name of a metric that another column has
-TYPES = {"learning_rate": float, "beta_2": float, "seed": int, "warmup": str, PERIOD: float}
+TYPES = {"learning_rate": float, "beta_2": float, "seed": int, "warmup": str, **dict.fromkeys(TUNED_FLAGS, float)}
 
 
 def read_results(folder: pathlib.Path, problems: list[str] | None = None) -> list[Result]:

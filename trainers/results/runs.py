@@ -10,7 +10,7 @@ from typing import Any
 
 from trainers.results.folders import SWEEP_OF, Folder, find_folders
 from trainers.results.layout import CONFIG, RESULTS, RUN_RESULTS, SIMULATION_TABLE, SUMMARY, TRIALS
-from trainers.results.methods import FIELDS, PERIOD, method_flags, method_label
+from trainers.results.methods import FIELDS, TUNED_FLAGS, method_flags, method_label
 from trainers.results.records import Series, read_records, read_series
 from trainers.results.results_csv import read_results
 from trainers.results.table import METHOD, SEED, Row, Table, tabulate
@@ -208,7 +208,7 @@ def read_sweep(folder: Folder, problems: list[str], curves: bool = True) -> Swee
     base = {name: config.get(name) for name in axes}
     results = [dataclasses.replace(result, values={**base, **result.values}) for result in results]
     if config.get("search", "grid") == "grid":
-        names = [*FIELDS, PERIOD] if config.get(f"{PERIOD}s") else FIELDS
+        names = [*FIELDS, *(name for name in TUNED_FLAGS if config.get(f"{name}s"))]
         grid = {name: config.get(f"{name}s", []) for name in names} | axes
     begun = sorted((folder.path / TRIALS).glob(f"*/{CONFIG}")) if curves else []
     trials = [_trial(path, folder, results, problems) for path in begun]
@@ -238,7 +238,7 @@ def _trial(path: pathlib.Path, sweep: Folder, results: Iterable[Result], problem
     except DAMAGE as error:
         problems.append(f"{path.parent} ({described(error)})")
         return None
-    row = tuple((name, value) for name, value in values.items() if name not in (METHOD, SEED, PERIOD))
+    row = tuple((name, value) for name, value in values.items() if name not in (METHOD, SEED, *TUNED_FLAGS))
     status = result.status if result else "running"
     return Trial(row, method_label(values), values[SEED], status, records)
 
@@ -248,7 +248,7 @@ def _planned_values(path: pathlib.Path, sweep: Folder) -> dict[str, Any]:
     fitting = [name for name in sweep.config.get("warmups", []) if method_flags(name).items() <= config.items()]
     # `radam` also fits a run of `radam_nothing`, which has one more flag.
     method = max(fitting, key=lambda name: len(method_flags(name)), default=config.get(METHOD))
-    return {name: config.get(name) for name in (*FIELDS, PERIOD, *_axes(sweep.config))} | {METHOD: method}
+    return {name: config.get(name) for name in (*FIELDS, *TUNED_FLAGS, *_axes(sweep.config))} | {METHOD: method}
 
 
 def objective_of(folder: Folder) -> Objective:

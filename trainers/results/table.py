@@ -7,7 +7,7 @@ import numbers
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
-from trainers.results.methods import PERIOD, TUNED_WARMUPS, method_label
+from trainers.results.methods import PERIOD, SHARE, TUNED_FLAGS, TUNED_WARMUPS, method_label
 from trainers.results.results_csv import place
 from trainers.results.trials import Grid, Result
 
@@ -130,7 +130,7 @@ def tabulate(results: Iterable[Result], objective: str, direction: str, grid: Gr
     runs, listed = list(results), grid or {}
     _check_runs(runs)
     names = list(dict.fromkeys(name for values in [listed, *(run.values for run in runs)] for name in values))
-    row_names = tuple(name for name in names if name not in (METHOD, SEED, PERIOD))
+    row_names = tuple(name for name in names if name not in (METHOD, SEED, *TUNED_FLAGS))
     cells: dict[tuple[Row, str], Cell] = {}
     for run in sorted(runs, key=lambda run: place(run.values[SEED])):
         at = (tuple(run.values.get(name) for name in row_names), method_label(run.values))
@@ -178,18 +178,22 @@ def _planned_rows(names: Sequence[str], grid: Grid) -> list[Row]:
 
 
 def _planned_methods(grid: Grid) -> list[str]:
-    """The columns of a grid: its warmups, the tuned ones with each of their periods."""
+    """The columns of a grid: its warmups, the tuned ones with each of their periods and shares."""
+    tuned = [{name: value} for name in TUNED_FLAGS for value in grid.get(name, ())]
     return [
-        method_label({METHOD: warmup, PERIOD: period})
+        method_label({METHOD: warmup, **one})
         for warmup in grid.get(METHOD, ())
-        for period in (grid.get(PERIOD, ()) if warmup in TUNED_WARMUPS else (None,))
+        for one in (tuned if warmup in TUNED_WARMUPS else ({},))
     ]
 
 
 def _methods(labels: Iterable[str], runs: Sequence[Result], planned: Sequence[str]) -> tuple[str, ...]:
-    """The planned methods in their order, then the others by name and period."""
-    keys = {method_label(run.values): (run.values[METHOD], run.values.get(PERIOD) or 0) for run in runs}
-    return tuple(sorted(dict.fromkeys(labels), key=lambda label: (place(label, planned)[:2], keys.get(label, ("", 0)))))
+    """The planned methods in their order, then the others by name, share and period."""
+    keys = {
+        method_label(run.values): (run.values[METHOD], *(run.values.get(name) or 0 for name in (SHARE, PERIOD)))
+        for run in runs
+    }
+    return tuple(sorted(dict.fromkeys(labels), key=lambda label: (place(label, planned)[:2], keys.get(label, ("",)))))
 
 
 def _rows(names: Sequence[str], rows: Iterable[Row], grid: Grid) -> tuple[Row, ...]:

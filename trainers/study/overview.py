@@ -37,7 +37,7 @@ def condition_table(studied: Sequence[Trained]) -> list[list[str]]:
 
 def failure_table(studied: Sequence[Trained]) -> list[list[str]]:
     """Headings, then for each method the share of failed runs in each sweep."""
-    methods = sorted(dict.fromkeys(method for trained in studied for method in trained.methods), key=_period)
+    methods = sorted(dict.fromkeys(method for trained in studied for method in trained.methods), key=_tuned)
     rows = ([method_title(method), *(_failed_runs_text(each, method) for each in studied)] for method in methods)
     return [["failed runs", *_titles(studied)], *rows]
 
@@ -71,10 +71,10 @@ def _failed_runs_text(trained: Trained, method: str) -> str:
     return f"{sum(map(trained.fails, runs))} of {len(runs)}" if runs else NOTHING
 
 
-def _period(method: str) -> float:
-    """The period of a tuned warmup, "linear 20", so that these come last and in order; 0 for any other method."""
-    _, _, period = method.partition(" ")
-    return float(period or 0)
+def _tuned(method: str) -> tuple[bool, float]:
+    """Sorts tuned warmups to the end: by period, as "linear 20", then by share, as "linear 5 %"."""
+    _, _, tuned = method.partition(" ")
+    return tuned.endswith(" %"), float(tuned.removesuffix(" %") or 0)
 
 
 def _titles(studied: Sequence[Trained]) -> list[str]:

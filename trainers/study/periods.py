@@ -110,7 +110,8 @@ def periods_of(trained: Trained) -> Mapping[float, str]:
 
 def _tuned(trained: Trained) -> Mapping[float, str]:
     tuned = [run.values for run in trained.sweep.results if run.values[METHOD] == TUNED]
-    return {values[PERIOD]: method_label(values) for values in sorted(tuned, key=lambda values: values[PERIOD])}
+    by_updates = [values for values in tuned if values.get(PERIOD) is not None]  # not those with a share of the run
+    return {values[PERIOD]: method_label(values) for values in sorted(by_updates, key=lambda values: values[PERIOD])}
 
 
 def period_table(trained: Trained) -> list[list[str]]:

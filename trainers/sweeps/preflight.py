@@ -10,7 +10,7 @@ from trainers.engine.optimizers import bare_optimizer
 from trainers.engine.setup import Beginning
 from trainers.engine.task import Task
 from trainers.results.layout import CONFIG, TRIALS
-from trainers.results.methods import FIELDS, PERIOD, Point
+from trainers.results.methods import FIELDS, TUNED_FLAGS, Point
 from trainers.results.trials import Result
 from trainers.sweeps.reuse import Setups, is_reusable, without_values
 from trainers.sweeps.space import trial_config
@@ -49,7 +49,7 @@ def _others(settings: Any, values: Mapping[str, Any]) -> frozenset[tuple[str, An
     return frozenset(
         (name, value)
         for name, value in values.items()
-        if name not in (*FIELDS, PERIOD) and value != getattr(settings, name, None)
+        if name not in (*FIELDS, *TUNED_FLAGS) and value != getattr(settings, name, None)
     )
 
 

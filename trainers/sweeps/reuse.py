@@ -17,7 +17,7 @@ from trainers.engine.setup import Setup
 from trainers.engine.task import Task
 
 # The fields of a config that `ReusableSetup.reset` can set, and those that do not concern a setup.
-VALUES = ("learning_rate", "beta_2", "warmup", "warmup_period", "first_steps", "seed", "output_dir")
+VALUES = ("learning_rate", "beta_2", "warmup", "warmup_period", "warmup_share", "first_steps", "seed", "output_dir")
 
 
 class _Read:

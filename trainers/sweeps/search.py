@@ -9,7 +9,7 @@ import keras_tuner
 from keras_tuner.engine.trial import Trial, TrialStatus
 from keras_tuner.oracles import BayesianOptimizationOracle, HyperbandOracle, RandomSearchOracle
 
-from trainers.results.methods import PERIOD, TUNED_WARMUPS, Point
+from trainers.results.methods import TUNED_WARMUPS, Point
 from trainers.results.trials import Result
 from trainers.sweeps.private import without_files
 from trainers.sweeps.space import make_cell
@@ -79,10 +79,11 @@ class SearchSource:
         others = {name: values[name] for name in self.settings.axes}
         if EPOCHS in values:
             others |= _length(self.settings, values[EPOCHS])
-        period = _rounded(values[PERIOD]) if values["warmup"] in TUNED_WARMUPS else None
+        is_tuned = values["warmup"] in TUNED_WARMUPS
+        tuned = tuple((name, _rounded(values[name])) for name in self.settings.tuned_lists if is_tuned)
         beta_2 = round(1 - _rounded(values[DISTANCE]), 12)
         rate = _rounded(values["learning_rate"])
-        return make_cell(self.settings, rate, beta_2, values["warmup"], seed, period, others)
+        return make_cell(self.settings, rate, beta_2, values["warmup"], seed, tuned, others)
 
 
 def _make_oracle(settings: Any, objective: keras_tuner.Objective) -> keras_tuner.Oracle:
@@ -121,7 +122,8 @@ def _space(settings: Any) -> keras_tuner.HyperParameters:
     tuned = [name for name in settings.warmups if name in TUNED_WARMUPS]
     if tuned:
         with space.conditional_scope("warmup", tuned):
-            _log_range(space, PERIOD, settings.warmup_periods)
+            for name, values in settings.tuned_lists.items():
+                _log_range(space, name, values)
     for name, values in settings.axes.items():
         space.Choice(name, list(values))
     return space

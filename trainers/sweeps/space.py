@@ -15,8 +15,8 @@ from trainers.results.methods import (
     FIELDS,
     FIRST_STEPS_OF,
     METHODS,
-    PERIOD,
     RIVALS,
+    TUNED_FLAGS,
     TUNED_WARMUPS,
     UNTUNED,
     Point,
@@ -26,7 +26,7 @@ from trainers.system.errors import ConfigError, require
 from trainers.tasks import CONFIGS
 
 AXIS_RULE = "--sweep must be a flag of the task and its values, as --sweep=weight_decay=0,1e-4"
-OWN_AXES = {**{name: f"--{name}s" for name in FIELDS}, PERIOD: f"--{PERIOD}s", "first_steps": "--warmups=radam_nothing"}
+OWN_AXES = {**{name: f"--{name}s" for name in (*FIELDS, *TUNED_FLAGS)}, "first_steps": "--warmups=radam_nothing"}
 TRUTHS = {"true": True, "1": True, "yes": True, "false": False, "0": False, "no": False}
 
 Axes = dict[str, tuple[Any, ...]]
@@ -73,7 +73,9 @@ def _value_type(hint: Any) -> Any:
 DEFAULT_TASK = "image_classification"
 WORKERS_AT_MOST = 1024
 SEARCHES = ("grid", "random", "bayesian", "hyperband")
-LISTS = ("learning_rates", "beta_2s", "warmups", "warmup_periods", "seeds")
+TUNED_LISTS = tuple(f"{name}s" for name in TUNED_FLAGS)
+LISTS = ("learning_rates", "beta_2s", "warmups", *TUNED_LISTS, "seeds")
+Tuned = tuple[tuple[str, float], ...]  # the flag of a tuned warmup with its value; empty for any other warmup
 GROWING = (*LISTS, "sweep", "search", "trials")  # flags that select the runs and do not change any of them
 
 
@@ -106,13 +108,16 @@ class SweepSettings(Settings):
     seeds: tuple[int, ...] = option(
         (1, 2, 3), "Values of --seed; 1-10 is a range.", low=0, high=SEED_AT_MOST, identity=False
     )
+    warmup_shares: tuple[float, ...] = option(
+        (), "Values of --warmup_share for linear and exponential among --warmups.", above=0, high=1, identity=False
+    )
     sweep: tuple[str, ...] = option(
         (), "A flag of the task and its values, as weight_decay=0,1e-4; may be repeated.", identity=False, repeated=True
     )
     search: str = option(
         "grid",
         "grid runs all combinations; the others search for the best cell, by the mean over --seeds, between the "
-        "smallest and the largest rate, 1 - beta_2 and period.",
+        "smallest and the largest rate, 1 - beta_2 and period or share.",
         SEARCHES,
         identity=False,
     )
@@ -156,19 +161,25 @@ class SweepSettings(Settings):
         require(gpus is None or (gpus >= 0 and (gpus < 1 or gpus.is_integer())), rule, gpus)
         for name in LISTS:
             values = getattr(self, name)
-            require(values or name == "warmup_periods", f"--{name} must have at least one value", values)
+            require(values or name in TUNED_LISTS, f"--{name} must have at least one value", values)
             require(len(set(values)) == len(values), f"--{name} must have no value twice", values)
-        tuned = [name for name in self.warmups if name in TUNED_WARMUPS]
-        require(self.warmup_periods or not tuned, f"--warmups={','.join(tuned)} needs --warmup_periods", ())
+        self._validate_tuned()
         rule = "--evaluate_only is for a single run, not for a sweep"
         require(not getattr(self, "evaluate_only", False), rule, True)
-        rule = "--warmup_periods is for linear and exponential among --warmups"
-        require(tuned or not self.warmup_periods, rule, self.warmup_periods)
         self.axes  # noqa: B018 - checked here
+
+    def _validate_tuned(self) -> None:
+        tuned = [name for name in self.warmups if name in TUNED_WARMUPS]
+        rule = f"--warmups={','.join(tuned)} needs --warmup_periods or --warmup_shares"
+        require(self.tuned_lists or not tuned, rule, ())
+        for name, values in self.tuned_lists.items():
+            require(tuned, f"--{name}s is for linear and exponential among --warmups", values)
+        rule = "--warmup_periods and --warmup_shares exclude each other in a search"
+        require(self.search == "grid" or len(self.tuned_lists) < 2, rule, self.tuned_lists)
 
     def identity(self) -> dict[str, Any]:
         """What the results of all runs depend on, without the single values that the lists replace."""
-        return {name: value for name, value in super().identity().items() if name not in (*FIELDS, PERIOD)}
+        return {name: value for name, value in super().identity().items() if name not in (*FIELDS, *TUNED_FLAGS)}
 
     @functools.cached_property
     def axes(self) -> Axes:
@@ -176,13 +187,16 @@ class SweepSettings(Settings):
         return parse_axes(self.sweep, self.run_class)
 
     @property
-    def methods(self) -> list[tuple[str, float | None]]:
-        """The warmups; a tuned one appears once for each of its periods."""
-        return [
-            (warmup, period)
-            for warmup in self.warmups
-            for period in (self.warmup_periods if warmup in TUNED_WARMUPS else (None,))
-        ]
+    def tuned_lists(self) -> dict[str, list[float]]:
+        """The values that tuned warmups are tried with, by the name of their flag."""
+        lists = {name: list(getattr(self, f"{name}s")) for name in TUNED_FLAGS}
+        return {name: values for name, values in lists.items() if values}
+
+    @property
+    def methods(self) -> list[tuple[str, Tuned]]:
+        """The warmups; a tuned one appears once for each of its periods and shares."""
+        tuned = [((name, value),) for name, values in self.tuned_lists.items() for value in values]
+        return [(warmup, one) for warmup in self.warmups for one in (tuned if warmup in TUNED_WARMUPS else ((),))]
 
 
 def sweep_config_class(task: str) -> type[Any]:
@@ -203,8 +217,8 @@ def grid(settings: Any) -> list[Point]:
     """
     axes = settings.axes
     return [
-        make_cell(settings, rate, beta_2, warmup, seed, period, dict(zip(axes, others, strict=True)))
-        for seed, others, rate, beta_2, (warmup, period) in itertools.product(
+        make_cell(settings, rate, beta_2, warmup, seed, tuned, dict(zip(axes, others, strict=True)))
+        for seed, others, rate, beta_2, (warmup, tuned) in itertools.product(
             settings.seeds,
             list(itertools.product(*axes.values())),
             settings.learning_rates,
@@ -215,10 +229,9 @@ def grid(settings: Any) -> list[Point]:
 
 
 def make_cell(
-    settings: Any, rate: float, beta_2: float, warmup: str, seed: int, period: float | None, others: dict[str, Any]
+    settings: Any, rate: float, beta_2: float, warmup: str, seed: int, tuned: Tuned, others: dict[str, Any]
 ) -> Point:
     base = tuple(name for name, value in others.items() if value == getattr(settings, name))
-    tuned = ((PERIOD, period),) if period is not None else ()
     return Point(rate, beta_2, warmup, seed, (*tuned, *others.items()), base)
 
 
@@ -226,7 +239,7 @@ def trial_config(settings: Any, values: dict[str, Any], folder: str) -> Config:
     """The config of the run with these hyperparameters."""
     config_class: type[Config] = settings.run_class
     fields = {field.name for field in dataclasses.fields(config_class)}
-    base = {name: getattr(settings, name) for name in fields}
+    base = {name: getattr(settings, name) for name in fields.difference(TUNED_FLAGS)}
     run = {**base, **values, **method_flags(values["warmup"]), "output_dir": folder, "progress": False}
     return make_config(config_class, run)
 
@@ -239,5 +252,4 @@ def base_values(settings: Any) -> dict[str, Any]:
 def table_grid(settings: Any) -> dict[str, list[Any]]:
     """The values of every axis, in the order of the tables."""
     lists = {name: list(getattr(settings, f"{name}s")) for name in FIELDS}
-    tuned = {PERIOD: list(settings.warmup_periods)} if settings.warmup_periods else {}
-    return {**lists, **tuned, **{name: list(values) for name, values in settings.axes.items()}}
+    return {**lists, **settings.tuned_lists, **{name: list(values) for name, values in settings.axes.items()}}
