@@ -59,7 +59,7 @@ setup(
     extras_require={
         # For users of the library.
         "tuner": ["keras-tuner>=1.4.8", "tensorboard"],
-        "plots": ["matplotlib"],  # for the figure of a `WarmupCheck`
+        "plots": ["matplotlib"],  # for `tfwarmup.plot` and the figure of a `WarmupCheck`
         "addons": ["tensorflow>=2.15,<2.16", "tensorflow-addons>=0.23,<0.24"],
         # For a checkout: all programs, what `make reproduce` installs, the documentation, and what `make test` adds.
         "ray": RAY,

@@ -1,5 +1,6 @@
 """The figures of learning rates and of a warmup check. They need matplotlib, which the library itself does not."""
 
+import textwrap
 from collections.abc import Mapping, Sequence
 from typing import Any
 
@@ -46,14 +47,14 @@ def plot(rates: Any, updates: int) -> Any:
     from matplotlib.figure import Figure
 
     steps = np.unique(np.linspace(1, checks.integer("updates", updates, least=1), 500).round().astype(int)).tolist()
-    axes = (figure := Figure(figsize=(6, 3.2), layout="constrained")).subplots()
+    axes = (figure := Figure(figsize=(6, 3.6), layout="constrained")).subplots()
     for label, rate in (rates if isinstance(rates, dict) else {checks.text(rates): rates}).items():
         if compat.is_optimizer(rate):
             made = compat.updates_made(rate)
             values = [applied_rate(rate, made + t).rate for t in steps]
         else:
             values = [compat.number(rate(t - 1)) for t in steps]
-        axes.plot(steps, values, label=label)
+        axes.plot(steps, values, label=textwrap.fill(str(label), 70))
     axes.set(xlabel="update t", ylabel="learning rate", ylim=(0, None))
-    axes.legend(frameon=False)
+    figure.legend(frameon=False, loc="outside upper left")  # beside the lines, not on them
     return figure

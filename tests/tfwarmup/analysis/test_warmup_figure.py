@@ -45,6 +45,17 @@ def test_several_rates_share_a_figure_and_a_long_run_has_500_points(tmp_path):
     figure.savefig(tmp_path / "rates.png")
 
 
+def test_the_legend_is_beside_the_lines_and_inside_the_figure():
+    optimizer = tfwarmup.Adam(1e-3, warmup="untuned_linear", weight_decay=1e-4, global_clipnorm=1.0, beta_2=0.99)
+    for rates in (optimizer, {name: make() for name, (make, _) in RATES.items()}):
+        figure = tfwarmup.plot(rates, updates=10)
+        figure.draw_without_rendering()
+        [legend], [axes] = figure.legends, figure.axes
+        assert not legend.get_window_extent().overlaps(axes.get_window_extent())
+        assert figure.bbox.containsx(legend.get_window_extent().x1)
+        assert axes.get_window_extent().height > 0.4 * figure.bbox.height
+
+
 def test_a_trained_optimizer_is_drawn_from_its_next_update_on():
     model = small_model(tfwarmup.Adam(1e-2, warmup="linear", period=20))
     model.fit(*small_data(), batch_size=16, epochs=2, verbose=0)
