@@ -563,6 +563,6 @@ def _environment():
 @pytest.mark.parametrize("module", ["image_classification", "sweep", "reproduce", "simulate", "report"])
 def test_bad_flags_are_found_before_anything_is_imported(module, tmp_path):
     began = time.perf_counter()
-    _, errors = finish(program(f"trainers.{module}", "--no_such_flag=1"), code=2)
+    _, errors = finish(program(f"trainers.{module}", "--no_such_flag=1", fresh=True), code=2)
     assert time.perf_counter() - began < 2
     assert errors == "error: Flags must be among those of --help. Received: --no_such_flag\n"
