@@ -66,9 +66,9 @@ def choice(name: str, value: Any, choices: Iterable[str]) -> str:
 
 
 def warn(message: str) -> None:
-    """Warns at the line of the user's code that led here: the first one outside of this package."""
+    """Warns at the line of the user's code that led here: the first one outside of this package and its backend."""
     frame, level = inspect.currentframe(), 1
-    while frame is not None and frame.f_globals.get("__name__", "").partition(".")[0] == __name__.partition(".")[0]:
+    while frame and frame.f_globals.get("__name__", "").partition(".")[0] in ("tfwarmup", "keras", "tensorflow"):
         frame, level = frame.f_back, level + 1
     warnings.warn(message, stacklevel=level)
 
@@ -109,10 +109,15 @@ def text(value: Any) -> str:
     """A value as a call shows it: a function by its name, an object of Keras by the call that makes it."""
     if inspect.isfunction(value):
         return value.__name__
-    has_repr = any("__repr__" in vars(cls) for cls in type(value).__mro__[:-1])
-    if hasattr(value, "get_config") and not has_repr:
-        return as_call(value, value.get_config())
-    return repr(value)
+    if not hasattr(value, "get_config") or any("__repr__" in vars(cls) for cls in type(value).__mro__[:-1]):
+        return repr(value)
+    try:
+        # An object that is part of it is a dictionary in its config; optimizers keep theirs under `_learning_rate`.
+        own = {name.removeprefix("_"): part for name, part in vars(value).items()}
+        config = value.get_config()
+        return as_call(value, {n: own.get(n, each) if isinstance(each, dict) else each for n, each in config.items()})
+    except Exception:  # in a class of a user, which may have no `get_config` of its own
+        return f"{type(value).__name__}(...)"
 
 
 def shown(value: Any) -> str:

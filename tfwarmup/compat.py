@@ -359,8 +359,9 @@ def second_moment_beta_2(optimizer: Any) -> float | None:
     for cls in type(optimizer).__mro__:
         if cls.__name__ in _WITHOUT_SECOND_MOMENT:
             return None
-        if cls.__name__ in _BETA_2:
-            return float(optimizer.get_config()[_BETA_2[cls.__name__]])
+        if (name := _BETA_2.get(cls.__name__)) is not None:
+            # Not the config of an optimizer that has the attribute: its learning rate may be no object that has one.
+            return float(vars(optimizer)[name] if name in vars(optimizer) else optimizer.get_config()[name])
     return None
 
 

@@ -65,17 +65,17 @@ class WarmupSchedule(LearningRateSchedule):
         return self._rate(step) * self.warmup_factor(step)
 
     def __repr__(self) -> str:
-        config = self.get_config()
-        return checks.as_call(self, {**config, **{name: getattr(self, name) for name in config if hasattr(self, name)}})
+        return checks.as_call(self, self._arguments())
 
     def warmup_factor(self, step: Any) -> Any:
         """omega_t at a Keras step: the factor of the learning rate."""
         return self.warmup(self._update(step))
 
     def get_config(self) -> dict[str, Any]:
+        serialized = keras.saving.serialize_keras_object
         return {
-            **self._rate_and_timing(),
-            "warmup": keras.saving.serialize_keras_object(self.warmup),
+            name: serialized(value) if isinstance(value, (LearningRateSchedule, Warmup)) else value
+            for name, value in self._arguments().items()
         }
 
     @classmethod
@@ -93,15 +93,8 @@ class WarmupSchedule(LearningRateSchedule):
             raise ValueError(f"`step` must be a number >= 0, an array or a tensor. Received: step={checks.shown(step)}")
         return step // self.steps_per_update + 1 - self.start
 
-    def _rate_and_timing(self) -> dict[str, Any]:
-        rate = self.learning_rate
-        is_schedule = isinstance(rate, LearningRateSchedule)
-        return {
-            "learning_rate": keras.saving.serialize_keras_object(rate) if is_schedule else rate,
-            "decay_after_warmup": self.decay_after_warmup,
-            "steps_per_update": self.steps_per_update,
-            "start": self.start,
-        }
+    def _arguments(self) -> dict[str, Any]:
+        return {name: getattr(self, name) for name in ("learning_rate", *_TIMING, "warmup")}
 
 
 _TIMING = ("decay_after_warmup", "steps_per_update", "start")
@@ -123,8 +116,9 @@ class _OfOneWarmup(WarmupSchedule):
         timing = {name: options.pop(name) for name in _TIMING if name in options}
         super().__init__(learning_rate, self._kind(*arguments, **options), **timing)
 
-    def get_config(self) -> dict[str, Any]:
-        return {**self._rate_and_timing(), **self.warmup.get_config()}
+    def _arguments(self) -> dict[str, Any]:
+        others = {name: value for name, value in super()._arguments().items() if name != "warmup"}
+        return {**others, **self.warmup.get_config()}
 
     @classmethod
     def from_config(cls, config: dict[str, Any]) -> "WarmupSchedule":

@@ -142,7 +142,7 @@ def _own_warmup(optimizer: Adam, fitted: Warmup, decay_after_warmup: bool) -> Ca
     new = optimizer.fitted(fitted, decay_after_warmup)
 
     def change() -> None:
-        optimizer.decay_after_warmup = decay_after_warmup
+        optimizer.__dict__["decay_after_warmup"] = decay_after_warmup
         if not isinstance(new, warmups.NoWarmup):
             optimizer.restart_warmup(new)
 

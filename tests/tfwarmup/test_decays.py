@@ -7,7 +7,7 @@ from keras.optimizers import schedules
 
 import tfwarmup
 from tests.tfwarmup.helpers import compiled, number, numpy, small_data, small_model, weights
-from tfwarmup import warmups
+from tfwarmup import checks, warmups
 
 PERIOD, UPDATES, PEAK, END = 100.5, 1000, 2e-3, 1e-4
 
@@ -39,6 +39,14 @@ def test_each_part_is_its_formula_up_to_the_last_update(decay):
         assert number(rate(t - 1)) == pytest.approx(PEAK * t / PERIOD, rel=1e-6)
     for t in (101, 300, 800, 900, 999, 1000):
         assert number(rate(t - 1)) == pytest.approx(EXPECTED[decay](t), rel=2e-5)
+
+
+@every_decay
+def test_a_repr_is_the_call_that_makes_the_schedule(decay):
+    rate = made(decay)
+    assert eval(repr(rate), {**vars(tfwarmup), **vars(warmups), **vars(schedules)}).get_config() == rate.get_config()
+    keras_adam = checks.text(keras.optimizers.Adam(rate))
+    assert repr(rate) in keras_adam
 
 
 @every_decay

@@ -232,7 +232,11 @@ def test_a_rate_that_is_set_is_checked_like_one_that_is_given(name):
 
 @pytest.mark.once
 @pytest.mark.parametrize(
-    ("name", "value"), [("beta_1", 0.5), ("beta_2", 0.9), ("epsilon", 1.0), ("warmup", warmups.Linear(10))]
+    ("name", "value"),
+    [
+        *[("beta_1", 0.5), ("beta_2", 0.9), ("epsilon", 1.0), ("warmup", warmups.Linear(10))],
+        *[("gradient_init", True), ("clip_update_rms", True), ("decay_after_warmup", True)],
+    ],
 )
 @pytest.mark.parametrize("make", [tfwarmup.Adam, tfwarmup.RAdam])
 def test_what_a_compiled_step_holds_cannot_be_changed_later(make, name, value):

@@ -8,7 +8,7 @@ from keras.optimizers import schedules
 
 import tfwarmup
 from tests.tfwarmup.helpers import FUNCTIONS_OF_T, small_data, small_model
-from tfwarmup import factors, warmups
+from tfwarmup import checks, factors, warmups
 
 COSINE = schedules.CosineDecay(1e-2, 1000, alpha=0.1)
 NAMED = {
@@ -160,6 +160,42 @@ class WarmUpCosine(schedules.LearningRateSchedule):
 
     def get_config(self):
         return {"warmup_steps": self.warmup_steps, "per": self.per}
+
+
+class Halving(schedules.LearningRateSchedule):
+    """As users write it for one run: without a `get_config`, so that it cannot be saved."""
+
+    def __init__(self, rising=False):
+        super().__init__()
+        self.rising = rising
+
+    def __call__(self, step):
+        power = ops.cast(step, "float32") / 10.0
+        return 1e-3 * 2 ** (power if self.rising else -power)
+
+
+@pytest.mark.parametrize("place", PLACES)
+def test_a_schedule_that_cannot_be_saved_is_taken_and_shown(place):
+    made = PLACES[place](Halving())
+    assert "(...)" in checks.text(made)
+    with pytest.warns(UserWarning, match=r"both multiply. Use one of them. Received: learning_rate=Halving\(...\)"):
+        PLACES[place](Halving(rising=True))
+
+
+def test_an_optimizer_with_a_schedule_that_cannot_be_saved_is_taken_over_and_described():
+    optimizer = tfwarmup.Adam.from_keras(keras.optimizers.Adam(Halving(), beta_2=0.9), warmup="untuned_linear")
+    assert repr(optimizer) == "Adam(learning_rate=Halving(...), beta_2=0.9, warmup=UntunedLinear(beta_2=0.9))"
+    assert tfwarmup.describe(optimizer, updates=100).startswith("untuned linear warmup over 20 of 100 updates")
+    assert tfwarmup.describe(tfwarmup.warm_up(keras.optimizers.Adam(Halving(), beta_2=0.9)), updates=100).startswith(
+        "untuned linear warmup over 20 of 100 updates"
+    )
+
+
+def test_a_second_warmup_that_is_set_is_noticed_at_the_line_that_sets_it():
+    optimizer = tfwarmup.RAdam()
+    with pytest.warns(UserWarning, match="both multiply") as seen:
+        optimizer.learning_rate = Halving(rising=True)
+    assert [warning.filename for warning in seen if warning.category is UserWarning] == [__file__]
 
 
 @pytest.mark.parametrize("place", PLACES)

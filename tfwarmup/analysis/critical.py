@@ -81,7 +81,7 @@ def _directions(model: Any, optimizer: Any, batch: Any, seed: int) -> list[np.nd
     everything = types.SimpleNamespace(
         variables=variables, take=lambda tensors: ops.concatenate([ops.cast(ops.ravel(x), "float32") for x in tensors])
     )
-    flat = sampled_gradients(model, everything, seed)(batch)
+    flat = sampled_gradients(model, everything, seed, compiled=False)(batch)
     flat = flat / compat.number(model.optimizer.scale_loss(ops.ones(())))
     ends = np.cumsum([math.prod(variable.shape) for variable in variables])[:-1]
     parts = [part.reshape(variable.shape) for part, variable in zip(np.split(flat, ends), variables, strict=True)]

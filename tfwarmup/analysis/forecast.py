@@ -97,9 +97,11 @@ def updates_of(data: Any, batch_size: int | None = None, epochs: int = 1, accumu
         batches = -(-examples // checks.integer("batch_size", 32 if batch_size is None else batch_size, least=1))
     elif batch_size is not None:
         raise ValueError(f"`batch_size` is for arrays: batches have theirs. Received: batch_size={batch_size!r}")
-    elif hasattr(data, "__len__"):
-        batches = getattr(data, "num_batches", None) or len(data)
     else:
-        raise ValueError(f"`data` must have a length: count its batches yourself. Received: data={checks.shown(data)}")
+        try:
+            batches = getattr(data, "num_batches", None) or len(data)
+        except TypeError as error:  # it has no length, as a generator, or no end, as a repeated dataset
+            rule = "`data` must have a length: count its batches yourself"
+            raise ValueError(f"{rule}. Received: data={checks.shown(data)}") from error
     steps = int(batches) * checks.integer("epochs", epochs, least=1)
     return steps // checks.integer("accumulation", accumulation, least=1)

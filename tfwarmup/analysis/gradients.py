@@ -58,15 +58,16 @@ def _check_arrays(arrays: Any, batch_size: int) -> None:
         raise ValueError(f"`batch_size` must not exceed the {min(lengths)} examples. Received: batch_size={batch_size}")
 
 
-def sampled_gradients(model: Any, sample: Any, seed: int) -> Callable[[Batch], np.ndarray]:
+def sampled_gradients(model: Any, sample: Any, seed: int, compiled: bool = True) -> Callable[[Batch], np.ndarray]:
     """Returns a function of a batch: the gradient of the training loss at the parameters of a `ParameterSample`.
 
     The loss is scaled as the optimizer scales it, against underflow in float16, and the gradient is left scaled.
-    Dropout draws new masks for each batch, different from those of training.
+    Dropout draws new masks for each batch, different from those of training. To compile pays from the second batch on.
     """
     seed_states = [v for v in model.variables if v.name == "seed_generator_state"]
     generator = np.random.default_rng(seed)
-    gradients = _BACKENDS[keras.backend.backend()](model, sample, seed_states)
+    is_compiled = compiled and not model.run_eagerly
+    gradients = _BACKENDS[keras.backend.backend()](model, sample, seed_states, is_compiled)
 
     def of_batch(batch: Batch) -> np.ndarray:
         seeds = [_tensor(generator.integers(2**31, size=2)) for _ in seed_states]
@@ -109,7 +110,7 @@ def _loss(model: Any, state: Iterable[tuple[Any, Any]], x: Any, y: Any, weight: 
         return model.optimizer.scale_loss(loss)
 
 
-def _tensorflow_gradients(model: Any, sample: Any, seed_states: list[Any]) -> Callable[..., Any]:
+def _tensorflow_gradients(model: Any, sample: Any, seed_states: list[Any], compiled: bool) -> Callable[..., Any]:
     import tensorflow as tf
 
     def in_replica(x: Any, y: Any, weight: Any, seeds: Any) -> Any:
@@ -129,10 +130,10 @@ def _tensorflow_gradients(model: Any, sample: Any, seed_states: list[Any]) -> Ca
         strategy = model.distribute_strategy
         return strategy.experimental_local_results(strategy.run(in_replica, args=(x, y, weight, seeds)))[0]
 
-    return gradients if model.run_eagerly else tf.function(gradients, reduce_retracing=True, autograph=False)
+    return tf.function(gradients, reduce_retracing=True, autograph=False) if compiled else gradients
 
 
-def _jax_gradients(model: Any, sample: Any, seed_states: list[Any]) -> Callable[..., Any]:
+def _jax_gradients(model: Any, sample: Any, seed_states: list[Any], compiled: bool) -> Callable[..., Any]:
     import jax
 
     # Everything that the pass reads is an argument: training donates the buffers that would otherwise be captured.
@@ -146,15 +147,15 @@ def _jax_gradients(model: Any, sample: Any, seed_states: list[Any]) -> Callable[
         gradients = jax.grad(loss)(values, *arguments)
         return sample.take([gradients[_position(v, model.trainable_variables)] for v in sample.variables])
 
-    compiled = take if model.run_eagerly else jax.jit(take)
+    take_now = jax.jit(take) if compiled else take
 
     def gradients(*arguments: Any) -> Any:
-        return compiled([v.value for v in model.trainable_variables], [v.value for v in others], *arguments)
+        return take_now([v.value for v in model.trainable_variables], [v.value for v in others], *arguments)
 
     return gradients
 
 
-def _torch_gradients(model: Any, sample: Any, seed_states: list[Any]) -> Callable[..., Any]:
+def _torch_gradients(model: Any, sample: Any, seed_states: list[Any], compiled: bool) -> Callable[..., Any]:
     import torch
 
     def gradients(x: Any, y: Any, weight: Any, seeds: Any) -> Any:

@@ -13,7 +13,6 @@ with its t. The weights are bit-identical with and without probes.
 import itertools
 import math
 import threading
-import warnings
 from typing import Any
 
 import keras
@@ -175,7 +174,7 @@ class RateProbe(Probe):
     def check(self, model: Any) -> None:
         applied_rate(model.optimizer)
         for message in mismatched_betas(model.optimizer):
-            warnings.warn(message, stacklevel=2)
+            checks.warn(message)
 
     def measure(self, model: Any, t: int) -> dict[str, float]:
         _, rate, factor = applied_rate(model.optimizer, t)

@@ -5,6 +5,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 import numpy as np
+from keras.optimizers.schedules import LearningRateSchedule
 
 from tfwarmup import checks, compat
 from tfwarmup.analysis.applied import applied_rate
@@ -52,8 +53,10 @@ def plot(rates: Any, updates: int) -> Any:
         if compat.is_optimizer(rate):
             made = compat.updates_made(rate)
             values = [applied_rate(rate, made + t).rate for t in steps]
-        else:
+        elif isinstance(rate, LearningRateSchedule):
             values = [compat.number(rate(t - 1)) for t in steps]
+        else:
+            raise ValueError(f"`rates` must be optimizers or schedules. Received: {checks.shown(rate)}")
         axes.plot(steps, values, label=textwrap.fill(str(label), 70))
     axes.set(xlabel="update t", ylabel="learning rate", ylim=(0, None))
     figure.legend(frameon=False, loc="outside upper left")  # beside the lines, not on them

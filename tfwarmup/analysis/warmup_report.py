@@ -2,7 +2,7 @@
 
 import dataclasses
 import math
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 
 import numpy as np
 
@@ -79,7 +79,7 @@ class WarmupReport:
         last, beginning = int(t[-1]), int(t[0]) - 1 if beginning is None else beginning
         weights = np.diff(t, prepend=beginning)  # the updates that a measurement stands for
         missing = float(np.sum((1 - factor) * weights))
-        later = _mean(size[t > (beginning + last) / 2])
+        later = _of_finite(np.mean, size[t > (beginning + last) / 2])
         settled = _first(t, size <= (1 + TOLERANCE) * later)
         noise = math.sqrt((1 - beta_1) / (1 + beta_1))
         found = {"rule": rule_period, "settled": settled, "dynamic": dynamic_end}
@@ -90,7 +90,7 @@ class WarmupReport:
             share=missing / (last - beginning),
             full_from=_first(t, np.minimum.accumulate(factor[::-1])[::-1] >= FULL),
             later_rms=later,
-            largest_rms=_largest(size * factor) / later if later else float("nan"),
+            largest_rms=_of_finite(np.max, size * factor) / later if later else math.nan,
             settled=settled,
             loss_spikes=_spikes(t, history["batch_loss"], LOSS_SPIKE),
             gradient_spikes=_spikes(t, history["gradient_rms"], GRADIENT_SPIKE),
@@ -163,7 +163,7 @@ def _smallest(t: np.ndarray, size: np.ndarray, loss: np.ndarray) -> float | None
     levels = [np.median(loss[max(0, end - LOSS_WINDOW) : end]) for end in range(1, len(t) + 1)]
     low = np.array(levels) < LOSS_SHARE * loss[0]
     windows = (slice(start, start + WINDOW) for start in range(len(t) - WINDOW + 1))
-    means = [_mean(size[window]) for window in windows if not low[window].any()]
+    means = [_of_finite(np.mean, size[window]) for window in windows if not low[window].any()]
     known = [mean for mean in means if np.isfinite(mean)]
     return min(known) if known else None
 
@@ -184,14 +184,9 @@ def _first(t: np.ndarray, holds: np.ndarray) -> int | None:
     return int(t[np.argmax(holds)]) if holds.any() else None
 
 
-def _mean(values: np.ndarray) -> float:
+def _of_finite(function: Callable[[np.ndarray], float], values: np.ndarray) -> float:
     finite = values[np.isfinite(values)]
-    return float(finite.mean()) if finite.size else float("nan")
-
-
-def _largest(values: np.ndarray) -> float:
-    finite = values[np.isfinite(values)]
-    return float(finite.max()) if finite.size else float("nan")
+    return float(function(finite)) if finite.size else math.nan
 
 
 def _listed(updates: tuple[int, ...], most: int = 5) -> str:

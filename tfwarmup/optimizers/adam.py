@@ -266,9 +266,9 @@ class Adam(Optimizer):
             received = checks.shown(optimizer)
             raise ValueError(f"`from_keras` needs Keras' Adam or AdamW, without AMSGrad. Received: {received}")
         rate = compat.learning_rate_of(old)
-        given = {"learning_rate": rate if isinstance(rate, LearningRateSchedule) else compat.number(rate)}
-        own = checks.defaults(cls).keys() - {"name", *given}
-        new = cls(**given | {name: value for name, value in old.get_config().items() if name in own} | options)
+        rate = rate if isinstance(rate, LearningRateSchedule) else compat.number(rate)
+        own = {name: getattr(old, name) for name in checks.defaults(cls).keys() - {"name"} if hasattr(old, name)}
+        new = cls(**own | {"learning_rate": rate} | options)
         if old.built:
             compat.take_over(new, old)
             if not isinstance(new.warmup, warmups.NoWarmup):

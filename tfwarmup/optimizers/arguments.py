@@ -12,7 +12,8 @@ from tfwarmup.warmups import Warmup
 
 # Attributes of an optimizer that are set once, since a change would be saved but not reach a compiled train step.
 READ_ONLY = {
-    **dict.fromkeys(("beta_1", "beta_2", "epsilon"), "make a new optimizer"),
+    **dict.fromkeys(("beta_1", "beta_2", "epsilon", "decay_after_warmup"), "make a new optimizer"),
+    **dict.fromkeys(("gradient_init", "clip_update_rms"), "make a new optimizer"),
     "warmup": "use `tfwarmup.restart_warmup(model, warmup)`",
 }
 

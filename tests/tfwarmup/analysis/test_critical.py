@@ -130,6 +130,22 @@ def test_one_gradient_and_nine_forward_passes_are_made():
     assert len(calls) == 10
 
 
+def test_a_single_gradient_is_not_compiled(monkeypatch):
+    model = small_model(keras.optimizers.Adam())
+    model.train_on_batch(X, Y)
+    compiled = []
+    if BACKEND == "tensorflow":
+        import tensorflow as tf
+
+        monkeypatch.setattr(tf, "function", lambda *function, **_: compiled.append(function))
+    elif BACKEND == "jax":
+        import jax
+
+        monkeypatch.setattr(jax, "jit", lambda *function, **_: compiled.append(function))
+    assert tfwarmup.critical_rate(model, X, Y) > 0
+    assert compiled == []
+
+
 @pytest.mark.parametrize("sign", [1, -1])
 def test_a_loss_without_an_end_has_no_critical_rate(sign):
     model = parabola(keras.optimizers.Adam(1e-2))

@@ -215,3 +215,9 @@ def test_a_number_stands_for_so_many_examples():
 def test_a_run_that_cannot_be_counted_is_refused(arguments, message):
     with pytest.raises(ValueError, match=message):
         tfwarmup.updates_of(**arguments)
+
+
+def test_a_dataset_without_an_end_is_refused():
+    for data in (dataset().repeat(), dataset().filter(lambda x, y: True)):
+        with pytest.raises(ValueError, match="`data` must have a length: count its batches yourself. Received: data="):
+            tfwarmup.updates_of(data)
