@@ -24,7 +24,8 @@ from trainers.results.tasks import OBJECTIVES
 from trainers.study.checks import warmup_lines
 from trainers.tasks import CONFIGS, load_task
 
-HOSTILE = "<img src=x onerror=alert(1)></script><!--"
+MARKUP = "<img src=x onerror=alert(1)></script><!--"
+FORMULA = ' d="$#ffffff^{&amp;'  # a path, mathtext, a colour
 
 
 class Page(html.parser.HTMLParser):
@@ -158,21 +159,22 @@ def test_nothing_points_outside_the_file(tmp_path):
     assert "http" not in policy
 
 
-def test_text_from_configs_and_file_names_is_text(tmp_path):
-    name = HOSTILE.replace("/", "|")  # what a file's name can have
-    config = {"dataset": HOSTILE, "model": HOSTILE}
-    grid = {**reports.GRID, "warmup": ["radam", HOSTILE.replace("/", "|")]}
-    reports.write_sweep(tmp_path / "runs" / name, reports.same, grid, status=f"failed: {HOSTILE}", **config)
-    reports.write_run(tmp_path / "runs/run", records=reports.training_records(), results={HOSTILE: HOSTILE}, **config)
+@pytest.mark.parametrize("hostile", [MARKUP, FORMULA])
+def test_text_from_configs_and_file_names_is_text(tmp_path, hostile):
+    name = hostile.replace("/", "|")  # what a file's name can have
+    config = {"dataset": hostile, "model": hostile}
+    grid = {**reports.GRID, "warmup": ["radam", hostile.replace("/", "|")]}
+    reports.write_sweep(tmp_path / "runs" / name, reports.same, grid, status=f"failed: {hostile}", **config)
+    reports.write_run(tmp_path / "runs/run", records=reports.training_records(), results={hostile: hostile}, **config)
     reports.write_run(tmp_path / "runs/=1+1", records=reports.training_records())
-    text = report(tmp_path / "runs", title=HOSTILE)
+    text = report(tmp_path / "runs", title=hostile)
     page, clean = Page(text), Page(report(reports.write_run(tmp_path / "clean")))
     assert {tag for tag, _ in page.elements} == {tag for tag, _ in clean.elements}
     assert not any(key.startswith("on") for _, attributes in page.elements for key in attributes)
     assert [tag for tag, _ in page.elements].count("script") == len(SCRIPTS)
-    assert HOSTILE in page.text
+    assert hostile in page.text
     assert page.text.count(f"{name}, seed 1") == 4  # titles of lines: two metrics in each of two cells
-    assert HOSTILE in {row[0] for row in downloads(page)["runs_1.csv"]}
+    assert hostile in {row[0] for row in downloads(page)["runs_1.csv"]}
     assert "'=1+1" in {row[0] for row in downloads(page)["folders.csv"]}
 
 
@@ -192,6 +194,30 @@ def test_a_sweep_that_is_running_or_was_killed_shows_what_there_is(tmp_path):
     text = Page(report(folder)).text
     assert "12 of 18 runs are finished; status: running, or killed before its end" in text
     assert "inconclusive; 6 planned runs have no result" in text
+
+
+def test_records_that_no_axis_can_show_cost_only_themselves(tmp_path):
+    losses = {"nan": float("nan"), "infinite": float("inf"), "null": None, "large": 1e308, "small": 5e-324}
+    for name, loss in losses.items():
+        records = [
+            record | {"loss": (-1) ** at * loss if loss else loss}
+            for at, record in enumerate(reports.training_records())
+        ]
+        reports.write_run(tmp_path / "runs" / name, records=records)
+    for name, change in {"text": {"loss": "1"}, "list": {"loss": [1]}, "when": {"updates": "x"}}.items():
+        reports.write_run(tmp_path / "runs" / name, records=[record | change for record in reports.training_records()])
+    page = Page(report(tmp_path / "runs"))
+    assert [row[0] for row in downloads(page)["runs_1.csv"]] == ["run", *sorted(losses)]
+    assert all(f"Left out: .../runs/{name} " in page.text for name in ("text", "list", "when"))
+
+
+def test_a_sweep_whose_numbers_no_table_can_hold_costs_only_itself(tmp_path):
+    reports.write_sweep(tmp_path / "runs/large", lambda **_: 1e308)  # infinite in per cent
+    reports.write_sweep(tmp_path / "runs/sweep", reports.same)
+    runs, _ = all_sections(read_runs([str(tmp_path / "runs")]))
+    assert [sweep.folder.name for sweep in runs.sweeps] == ["sweep"]
+    assert len(runs.problems) == 1
+    assert "objective" in runs.problems[0]
 
 
 def test_runs_that_diverged_or_failed_are_counted(tmp_path):

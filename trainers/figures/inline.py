@@ -98,29 +98,32 @@ def inline(name: str, figure: Figure, label: str, more: str = "", frame: str = "
         more: Further elements at its end.
         frame: The ends of its axes, for scripts.
     """
+    titles: dict[str, str] = {}
     for artist in (artist for axes in figure.axes for artist in (*axes.lines, *axes.patches, *axes.collections)):
         if re.match(f"[^_]|{TITLED}", str(artist.get_label())):
-            artist.set_gid(f"{TITLED}{str(artist.get_label()).removeprefix(TITLED)}")
+            name_of_title = f"title_{len(titles)}"
+            artist.set_gid(name_of_title)
+            titles[name_of_title] = str(artist.get_label()).removeprefix(TITLED)
     with matplotlib.rc_context({"svg.hashsalt": name}):  # clip paths and markers have names of their own on a page
         text = picture(figure, "svg").decode()
     text = re.sub(r">\s+<", "><", text[text.index('<g id="figure') : text.rindex("</svg>")])
-    text = re.sub("<[^>]*>", lambda tag: _short_tag(tag[0]), text)
+    text = re.sub("<[^>]*>", lambda tag: _short_tag(tag[0], titles), text)
     size = " ".join(f"{72 * inches:g}" for inches in figure.get_size_inches())
     opening = f'<svg viewBox="0 0 {size}" data-frame="{frame}" role="img" aria-label="{html.escape(label)}">'
     return f"{opening}{text}{more}</svg>"
 
 
-def _short_tag(tag: str) -> str:
+def _short_tag(tag: str, titles: Mapping[str, str]) -> str:
     """A tag as the page needs it: names become titles or go, and colours are variables.
 
-    >>> _short_tag('<g id="_:RAdam, seed 1">'), _short_tag('<g id="patch_1">')
+    >>> _short_tag('<g id="title_1">', {"title_1": "RAdam, seed 1"}), _short_tag('<g id="patch_1">', {})
     ('<g><title>RAdam, seed 1</title>', '<g>')
-    >>> _short_tag('<path d="M 1.26 20.04 L 3.5 7 z" style="fill: #ffffff"/>')
+    >>> _short_tag('<path d="M 1.26 20.04 L 3.5 7 z" style="fill: #ffffff"/>', {})
     '<path d="M1.3 20L3.5 7z" style="fill: var(--cffffff, #ffffff)"/>'
     """
-    if found := re.fullmatch('<g id="([^"]*)"(/?)>', tag):
+    if found := re.fullmatch(r'<g id="([\w.]+)"(/?)>', tag):
         name, empty = found.groups()
-        return f"<g><title>{name.removeprefix(TITLED)}</title>" if name.startswith(TITLED) else "" if empty else "<g>"
+        return f"<g><title>{html.escape(titles[name])}</title>" if name in titles else "" if empty else "<g>"
     tag = re.sub(r' font-family: [^;"]*;?|; stroke-linecap: square| transform="rotate\(-0 [^"]*"', "", tag)
     tag = re.sub(r'(?<= d=")[^"]*', lambda path: _short_path(path[0]), tag)
     return re.sub(r"#[0-9a-f]{6}\b", lambda colour: f"var(--c{colour[0][1:]}, {colour[0]})", tag)

@@ -17,6 +17,7 @@ from trainers.results.table import METHOD, Row
 
 LOOKS = [Style("", PLAIN, "-"), *list(STYLES.values())[1:]]  # of single runs, again and again
 SHARING = 3  # charts of single runs, about
+LARGEST = 1e100  # what diverged says nothing, and differences of larger numbers overflow
 
 Points = Sequence[tuple[float, float | None]]
 
@@ -65,9 +66,13 @@ def cell_curves(trials: Sequence[Trial], metric: str, factor: float, order: Sequ
 
 
 def points(records: Records, metric: str, factor: float = 1.0) -> Points:
-    """A metric over updates, wherever it was recorded."""
-    found = [(record["updates"], record[metric]) for record in records if metric in record and "updates" in record]
-    return thinned([(update, None if value is None else value * factor) for update, value in found])
+    """A metric over updates, wherever it was recorded; a gap where no axis could show it."""
+    recorded = [record for record in records if metric in record and record.get("updates") is not None]
+    return thinned([(float(record["updates"]), _drawn(record[metric], factor)) for record in recorded])
+
+
+def _drawn(value: float | None, factor: float) -> float | None:
+    return value * factor if value is not None and abs(value * factor) < LARGEST else None
 
 
 def mean_curve(curves: Sequence[Points]) -> Points:

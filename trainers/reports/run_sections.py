@@ -18,7 +18,7 @@ from trainers.system.environment import this_machine
 # Settings that differ between any two runs and say nothing about them.
 _PLACES = ("output_dir",)
 SETTINGS = ("dataset", "model", "optimizer", "warmup", "learning_rate", "beta_2", "seed")
-FEW = 4  # runs, up to which each has a column of the table of results
+FEW, MANY = 4, 20  # runs, up to which each has a column of the table of results, and beyond which tables are folded
 
 
 class RunSummary(NamedTuple):
@@ -32,7 +32,7 @@ class RunSummary(NamedTuple):
 
 def run_summary(run: Training) -> RunSummary:
     config, last = run.folder.config, run.records[-1]
-    results = {"task": run.folder.task} | {name: config[name] for name in SETTINGS if config.get(name) is not None}
+    results = {name: config[name] for name in SETTINGS if config.get(name) is not None}
     results["updates"] = last.get("updates", last.get("step"))
     results |= {key: value for key, value in run.results.items() if isinstance(value, int | float | str)}
     return RunSummary(run.folder, run_points(run.records), results, warmup_lines(run.records, config))
@@ -50,7 +50,7 @@ def runs_section(number: int, task: str, runs: Sequence[RunSummary]) -> Section:
     blocks += [Charts(charts), TableBlock(_results_table(number, runs))]
     if any(run.warmup for run in runs):
         blocks.append(TableBlock(_warmup_table(number, runs)))
-    title = f"{len(runs)} runs: {task}" if len(runs) > 1 else f"Run: {runs[0].folder.name}"
+    title = f"{len(runs)} runs: {task}" if len(runs) > 1 else f"Run: {runs[0].folder.name} ({task})"
     return Section(name, title, blocks)
 
 
@@ -61,12 +61,13 @@ def _results_table(number: int, runs: Sequence[RunSummary]) -> PageTable:
         table = [list(row) for row in zip(*table, strict=True)]
     headings, *rows = table
     caption = "Settings and results of the runs" if len(runs) > 1 else "Settings and results of the run"
-    return plain_table(f"runs_{number}", caption, headings, rows)
+    return plain_table(f"runs_{number}", caption, headings, rows, folded=len(runs) > MANY)
 
 
 def _warmup_table(number: int, runs: Sequence[RunSummary]) -> PageTable:
     rows = [[run.folder.name, " ".join(f"{upper_first(line)}." for line in run.warmup)] for run in runs if run.warmup]
-    return plain_table(f"warmup_{number}", "What the records say about the warmup", ["run", "warmup"], rows)
+    caption = "What the records say about the warmup"
+    return plain_table(f"warmup_{number}", caption, ["run", "warmup"], rows, folded=len(runs) > MANY)
 
 
 def making_section(runs: Runs) -> Section:

@@ -27,9 +27,11 @@ def all_claims(runs: Runs) -> list[Claim]:
 def all_sections(runs: Runs) -> tuple[Runs, list[Section]]:
     """Returns the sections, and the runs that they show: those whose data cannot be shown are among the problems."""
     problems = list(runs.problems)
+    tables = _made(lambda _, sweep: sweep.table(), runs.sweeps, problems)
+    ordered = in_order(sweep for sweep in runs.sweeps if id(sweep) in tables)
     simulations = _made(_decided(simulation_section, lambda run: update_claims([run], [])), runs.simulations, problems)
     analyses = _made(_decided(analysis_section, lambda run: update_claims([], [run])), runs.analyses, problems)
-    sweeps = _made(sweep_section, in_order(runs.sweeps), problems)
+    sweeps = _made(_decided(sweep_section, lambda run: sweep_claims([run])), ordered, problems)
     trainings = _made(lambda _, run: run_summary(run), runs.trainings, problems)
     kinds = {"simulations": simulations, "analyses": analyses, "sweeps": sweeps, "trainings": trainings}
     runs = dataclasses.replace(
