@@ -1,5 +1,7 @@
 """Checkpoints that are not this run's, or cannot be read, are refused, and nothing is changed."""
 
+import errno
+
 import keras
 import numpy as np
 import pytest
@@ -33,6 +35,21 @@ def test_a_run_none_of_whose_checkpoints_can_be_read_is_refused_and_left_alone(s
         run_tiny(trained)
     assert all(str(path) in str(error.value) for path in paths)
     assert snapshot(trained) == before
+
+
+def test_a_checkpoint_is_written_whole_or_not_at_all(tmp_path, monkeypatch):
+    def write_half(file, **_):
+        file.write(b"PK half a file")
+        raise OSError(errno.ENOSPC, "No space left on device")
+
+    checkpoints, saved = Checkpoints(tmp_path), [keras.Variable(np.zeros(2, "float32"))]
+    checkpoints.save(1, saved, {})
+    before = snapshot(tmp_path)
+    monkeypatch.setattr(np, "savez", write_half)
+    for step in (1, 2):
+        with pytest.raises(OSError, match="No space left"):
+            checkpoints.save(step, saved, {})
+    assert snapshot(tmp_path) == before
 
 
 def variables(**named):

@@ -117,6 +117,15 @@ def test_every_trainer_killed_in_every_phase_ends_bit_identical(task, options, s
     assert_same_run(tmp_path / "killed", tmp_path / "whole")
 
 
+def test_a_resumed_run_has_its_loss_scale_again(tmp_path):
+    options = {**HALF, "bad_row": 3}  # every epoch halves the scale
+    run_tiny(tmp_path / "whole", **options)
+    with stopped_at_a_checkpoint():
+        run_tiny(tmp_path / "stopped", **options)
+    run_tiny(tmp_path / "stopped", **options)
+    assert_same_run(tmp_path / "stopped", tmp_path / "whole")
+
+
 def test_a_damaged_checkpoint_is_reported_and_the_one_before_it_used(whole, tmp_path, caplog):
     with stopped_at_a_checkpoint(3):
         run_tiny(tmp_path / "stopped")

@@ -42,6 +42,14 @@ def test_a_result_is_written_once(tmp_path, monkeypatch):
     assert not list((tmp_path / "trials" / cell.name).glob(".*.tmp"))
 
 
+def test_a_trial_that_diverges_has_a_result_without_a_value(tmp_path):
+    cell, trials = CELLS[0], Trials(settings(tmp_path, all_bad=True))
+    result = trials.run(cell.name, cell.values)
+    assert (result.status, result.objective) == ("diverged", None)
+    assert result.error.startswith("the loss was not finite")
+    assert read_results(tmp_path) == [result]
+
+
 def test_a_trial_that_makes_progress_may_be_killed_any_number_of_times(tmp_path):
     cell, trials = CELLS[0], Trials(settings(tmp_path))
     folder = tmp_path / "trials" / cell.name
