@@ -224,7 +224,7 @@ def test_the_tables_of_a_page_are_those_of_its_sweeps_and_analyses(tmp_path):
     reports.write_analysis(runs / "gradients")
     reports.write_analysis(tmp_path / "more/gradients")  # another one of the same name
     pages = [tmp_path / "kept/a.md", tmp_path / "b.md"]
-    marks = [f"<!-- {part} --><!-- end of {part} -->\n" for part in ("means", "cells", "analyses")]
+    marks = [f"<!-- {part} --><!-- end of {part} -->\n" for part in ("summary", "means", "cells", "analyses")]
     for page in pages:
         page.write_text("".join(marks))
     more = tmp_path / "more"
@@ -232,6 +232,12 @@ def test_the_tables_of_a_page_are_those_of_its_sweeps_and_analyses(tmp_path):
     said = judged(runs, more, page=tuple(map(str, pages)), output_dir=str(tmp_path / "out"))
     text, other = (page.read_text() for page in pages)
     what, metric = "200-100-50 network, 4,000 digits", "validation error, %"
+    assert f"\n- **Different**: {what} (4 cells, 5 seeds).\n- **Inconclusive**: {what} (4 cells, 1 seed).\n" in text
+    assert f"\n- **No warmup is worse than at least one of them**: {what} (4 cells, 5 seeds).\n" in text
+    assert (
+        "\n- **The paper's tables, equivalent**: Machine translation, WMT16 English-German (12 cells, 3 seeds).\n"
+        in text
+    )
     row = f"{what} | 4 | 5 | {metric} | 5.530 ± 0.016 | 6.530 ± 0.016 | 7.530 ± 0.016 | 8.530 ± 0.016 | different |\n"
     assert f"| [digits](runs/digits/summary.md) | {row}" in text
     assert f"| [digits](kept/runs/digits/summary.md) | {row}" in other

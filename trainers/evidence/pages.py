@@ -1,15 +1,18 @@
 """Writes tables and verdicts into pages of documentation, so that they always match the runs."""
 
 import pathlib
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 
 from trainers.evidence.analyses import analysis_table
-from trainers.evidence.questions import Answer
+from trainers.evidence.comparison import Verdict
+from trainers.evidence.questions import QUESTIONS, Answer
 from trainers.evidence.tables import answer_text, chosen_cells, evidence_table, overall_means
-from trainers.results.formats import markdown_table
+from trainers.results.formats import counted, markdown_table
 from trainers.results.runs import Measured, Sweep
 from trainers.system.errors import ConfigError, require
 from trainers.system.files import UnreadableError, atomic_file, read_text
+
+WARMUPS, _, NO_WARMUP, _ = QUESTIONS
 
 
 def begin(part: str) -> str:
@@ -60,12 +63,56 @@ def new_page(
 ) -> str:
     """The text of a page, with those of its parts that the runs determine made anew."""
     parts = {
+        "summary": summary_markdown(answers),
         "verdicts": verdicts_markdown(answers, tuned),
         "means": overall_means(sweeps, answers, page),
         "cells": chosen_cells(sweeps),
         "analyses": markdown_table(analysis_table(analyses)),
     }
     return with_parts(page, parts)
+
+
+def summary_markdown(answers: Sequence[Answer]) -> str:
+    """Which sweeps and tables have which verdict, and which of them can tell warmups apart at all."""
+    here = [each for each in answers if each.question == WARMUPS and not each.published]
+    judged = {each.source for each in here}
+    controls = [each for each in answers if each.question == NO_WARMUP and each.source in judged]
+    telling = {each.source for each in controls if each.comparison.verdict is Verdict.DIFFERENT}
+    equivalent = _with_verdict(here, Verdict.EQUIVALENT)
+    better, worse = ([each for each in controls if _beyond(each) is gain] for gain in (True, False))
+    lines = {
+        "Equivalent, and no warmup differs": [each for each in equivalent if each.source in telling],
+        "Equivalent, but no warmup is not shown to differ, so the task may not tell warmups apart": [
+            each for each in equivalent if each.source not in telling
+        ],
+        "Different": _with_verdict(here, Verdict.DIFFERENT),
+        "Inconclusive": _with_verdict(here, Verdict.INCONCLUSIVE),
+        "No warmup is better than at least one of them": better,
+        "No warmup is worse than at least one of them": worse,
+    }
+    for verdict in Verdict:
+        lines[f"The paper's tables, {verdict.value}"] = _with_verdict([a for a in answers if a.published], verdict)
+    return "\n".join(f"- **{what}**: {_places(found)}." for what, found in lines.items() if found)
+
+
+def _with_verdict(answers: Iterable[Answer], verdict: Verdict) -> list[Answer]:
+    return [each for each in answers if each.comparison.verdict is verdict]
+
+
+def _beyond(control: Answer) -> bool | None:
+    """Whether no warmup, the first of two methods, is better than a warmup by more than the margin."""
+    if control.comparison.verdict is not Verdict.DIFFERENT:
+        return None
+    [difference] = control.comparison.differences
+    return (difference.mean > 0) == (control.direction == "min")
+
+
+def _places(answers: Iterable[Answer]) -> str:
+    """Each title once, with the numbers behind it."""
+    sizes = {each.title: each.comparison.differences[0] for each in answers}
+    return "; ".join(
+        f"{title} ({counted(size.cells, 'cell')}, {counted(size.seeds, 'seed')})" for title, size in sizes.items()
+    )
 
 
 def verdicts_markdown(answers: Sequence[Answer], tuned: Sequence[str] = ()) -> str:
