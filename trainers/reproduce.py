@@ -82,9 +82,7 @@ def reproduce(config: ReproductionConfig, plans: Plans = PLANS) -> str:
         return said
     print(said, flush=True)
     with quiet():  # imports TensorFlow, which takes seconds: --help need not wait for it
-        from trainers.reports.answer import answer
         from trainers.reports.program import checked_output, write_page
-        from trainers.reports.sections import all_claims
 
     page = folder / PAGE
     if folder.exists():
@@ -101,7 +99,7 @@ def reproduce(config: ReproductionConfig, plans: Plans = PLANS) -> str:
         sys.exit(
             f"failed: {', '.join(failed)}; run the same command again to retry. The page of the other steps: {page}"
         )
-    return "\n".join([*answer(shown, all_claims(shown)), str(page)])
+    return "\n".join([*shown.answer, str(page)])
 
 
 def _chosen(config: ReproductionConfig, steps: Sequence[Step]) -> tuple[list[Step], list[Step]]:

@@ -7,7 +7,8 @@ import pytest
 from scipy import stats
 
 from trainers.evidence.comparison import Verdict
-from trainers.evidence.questions import published_comparison, published_difference
+from trainers.evidence.pages import unfounded
+from trainers.evidence.questions import published_answers, published_comparison, published_difference
 from trainers.results.paper import TABLES, PaperTable
 
 IMAGES, LANGUAGE, TRANSLATION = TABLES
@@ -44,3 +45,15 @@ def test_radam_is_worse_on_imagenet_though_by_less_than_the_margin_as_far_as_can
     worse = pairs["untuned_linear", "radam"]
     assert worse.p < 0.001
     assert 0.1 < worse.interval()[0] < worse.mean < comparison.margin < worse.interval()[1]
+
+
+def test_a_sentence_that_the_numbers_do_not_bear_out_is_told():
+    def told(mark):
+        return unfounded(f"They are the same. <!-- {mark} -->", published_answers())
+
+    assert not told("warmups: equivalent: paper/machine_translation")
+    assert told("warmups: equivalent: paper/machine_translation paper/language_modeling digits") == [
+        "warmups, paper/language_modeling: equivalent in a sentence, inconclusive here",
+        "warmups, digits: equivalent in a sentence, no verdict here",
+    ]
+    assert len(told("no warmup: different: paper/machine_translation")) == 1

@@ -7,7 +7,7 @@ import pytest
 
 from tests.trainers import reports
 from trainers.evidence.summary import Tables
-from trainers.reports.page_tables import sweep_table
+from trainers.reports.tables import sweep_table
 from trainers.results.results_csv import read_results
 from trainers.results.runs import read_runs
 from trainers.results.tasks import OBJECTIVES, objective_named

@@ -23,7 +23,7 @@ from trainers.engine.data import ArraySource, Feed
 from trainers.engine.flags import make_config
 from trainers.figures.paper import draw_gradients
 from trainers.reports.analysis_sections import analysis_section
-from trainers.reports.content import Charts
+from trainers.reports.page import Charts
 from trainers.results.runs import Measured
 from trainers.system.errors import ConfigError, DataError
 from trainers.tasks.images.models import build_model

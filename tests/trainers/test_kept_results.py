@@ -11,14 +11,14 @@ from tests.pages import ROOT
 from tests.trainers.reports import same, write_analysis, write_sweep
 from trainers.analysis.findings import findings
 from trainers.evidence.config import EvidenceConfig
-from trainers.evidence.pages import begin, new_page, with_parts
+from trainers.evidence.pages import SAID, begin, new_page, unfounded, with_parts
 from trainers.evidence.program import judge_sweeps
 from trainers.evidence.questions import answers, published_answers
 from trainers.evidence.sources import read_analyses, read_sweeps
 from trainers.evidence.summary import summary_csv, summary_markdown
 from trainers.evidence.tables import tuned_texts
 from trainers.figures.paper import draw_gradients
-from trainers.reports.claims_sweeps import sweep_claims
+from trainers.reports.method_claims import judged, method_claims
 from trainers.results.layout import ANALYSIS_TABLE, CHECKS, CONFIG, RESULT, RESULTS, STATUS, SUMMARY, TRIALS
 from trainers.results.records import read_series
 from trainers.results.results_csv import read_results, results_csv
@@ -44,7 +44,7 @@ def told(folder):
     assert not runs.problems
     [sweep] = runs.sweeps
     table = sweep.table()
-    return summary_csv(table), summary_markdown(table, results=sweep.results), sweep_claims([sweep])
+    return summary_csv(table), summary_markdown(table, results=sweep.results), method_claims([judged(sweep)])
 
 
 def test_a_table_alone_says_what_the_folder_of_the_sweep_says(tmp_path):
@@ -104,6 +104,8 @@ def test_tables_and_verdicts_of_the_documentation_are_those_of_the_runs_that_are
     assert not problems
     for page in PAGES:
         assert new_page(page, sweeps, analyses, found, tuned_texts(sweeps)) == page.read_text(), page.name
+        assert not unfounded(page.read_text(), found), page.name
+    assert SAID.search((ROOT / "docs/results.md").read_text())
     studied = [Trained(sweep) for sweep in read_sweeps(FOLDERS[1:])[0] if has_losses(sweep)]
     tables = study_tables([trained for trained in studied if DYNAMIC in trained.runs])
     page = ROOT / "docs/dynamic_warmup.md"

@@ -14,9 +14,9 @@ from tests.trainers.helpers import ROOT, finish, program
 from trainers.engine.flags import ConfigError
 from trainers.figures.look import PLAIN
 from trainers.reports.page import SCRIPTS, make_page
-from trainers.reports.page_tables import paper_table, safe_records
 from trainers.reports.program import TITLE, write_report
-from trainers.reports.sections import all_sections
+from trainers.reports.sections import make_report
+from trainers.reports.tables import paper_table, safe_records
 from trainers.results.methods import FIRST_STEPS_OF, RIVAL_STYLES, STYLES, UNKNOWN_STYLE, VARIANTS, style_of
 from trainers.results.paper import TABLES
 from trainers.results.runs import read_runs
@@ -49,8 +49,7 @@ class Page(html.parser.HTMLParser):
 
 
 def report(*folders, title=TITLE):
-    _, sections = all_sections(read_runs([str(folder) for folder in folders]))
-    return make_page(sections, title)
+    return make_page(make_report(read_runs([str(folder) for folder in folders])).sections, title)
 
 
 def downloads(page):
@@ -214,7 +213,7 @@ def test_records_that_no_axis_can_show_cost_only_themselves(tmp_path):
 def test_a_sweep_whose_numbers_no_table_can_hold_costs_only_itself(tmp_path):
     reports.write_sweep(tmp_path / "runs/large", lambda **_: 1e308)  # infinite in per cent
     reports.write_sweep(tmp_path / "runs/sweep", reports.same)
-    runs, _ = all_sections(read_runs([str(tmp_path / "runs")]))
+    runs = make_report(read_runs([str(tmp_path / "runs")])).runs
     assert [sweep.folder.name for sweep in runs.sweeps] == ["sweep"]
     assert len(runs.problems) == 1
     assert "objective" in runs.problems[0]

@@ -1,4 +1,4 @@
-"""The claims of the report: each can come out either way, and says so when nothing was measured."""
+"""The claims of the report: each can come out either way, and says so when nothing was measured. And its answer."""
 
 import dataclasses
 import re
@@ -7,11 +7,22 @@ import pytest
 
 from tests.trainers import reports
 from tests.trainers.sweeps import noisy_sweep, sweep
-from trainers.reports.claims import Holds, Kind
-from trainers.reports.claims_sweeps import control_claim, control_summary, sweep_claims
-from trainers.reports.claims_updates import analysis_claims, simulation_claims, update_claims
-from trainers.reports.claims_warmups import gap, momentum_claim, period_claim, warmup_claims
-from trainers.reports.content import Claims
+from trainers.reports.answer import answer
+from trainers.reports.claims import (
+    Claim,
+    Claims,
+    Holds,
+    Kind,
+    analysis_claims,
+    gap,
+    momentum_claim,
+    period_claim,
+    simulation_claims,
+    update_claims,
+    warmup_claims,
+)
+from trainers.reports.method_claims import NO_WARMUP, WARMUPS, control_summary, judged, method_claims
+from trainers.results.runs import Runs
 from trainers.results.trials import Result
 
 YES, NO, UNKNOWN, MISSING = Holds
@@ -22,8 +33,12 @@ def verdicts(claims):
     return [claim.verdict for claim in claims]
 
 
+def claims_of(*sweeps):
+    return method_claims([judged(sweep) for sweep in sweeps])
+
+
 def claim_about(words, results, task="image_classification"):
-    return next(claim for claim in sweep_claims([reports.made_sweep(results, task=task)]) if words in claim.claim)
+    return next(claim for claim in claims_of(reports.made_sweep(results, task=task)) if words in claim.claim)
 
 
 def test_the_librarys_own_factors_decide():
@@ -82,7 +97,7 @@ def test_a_network_that_settles_no_later_than_a_simulation_is_not_slower():
 def test_what_was_not_measured_is_said():
     assert verdicts(update_claims([], [])) == [MISSING] * 8
     assert verdicts(update_claims([reports.simulation(warmup="radam")], [])) == [MISSING] * 8  # not plain Adam
-    assert verdicts(sweep_claims([])) == [MISSING] * 5
+    assert verdicts(method_claims([])) == [MISSING] * 5
 
 
 QUIET = 3e-4  # 0.03 points of an error: well inside the margin of 0.2
@@ -178,7 +193,7 @@ def test_the_first_steps_decide_either_way():
     ("effect", "noise", "expected"), [(3.0, 0.01, YES), (-3.0, 0.01, NO), (0.0, QUIET, NO), (0.0, 0.1, UNKNOWN)]
 )
 def test_no_warmup_decides_either_way(effect, noise, expected):
-    claim = control_claim(reports.made_sweep(noisy_sweep({"none": effect, "untuned_linear": 0.0}, noise=noise)))
+    claim = claim_about("needs warmup", noisy_sweep({"none": effect, "untuned_linear": 0.0}, noise=noise))
     assert claim.verdict is expected
     assert ("does not show that warmup is needed" in claim.measured) == (expected is not YES)
 
@@ -192,12 +207,12 @@ def test_where_warmup_is_needed_is_told_of_all_data_together():
         control(3.0, dataset="digits", model="mlp"),
         control(0.0, dataset="folder", data_dir="/d/mnist"),
     )
-    assert control_summary([needed]) == ""
-    assert control_summary([needed, not_needed, needed]) == (
+    assert control_summary(claims_of(needed)) == ""
+    assert control_summary(claims_of(needed, not_needed, needed)) == (
         "Adam without warmup is worse by more than the margin on 2 of 3 (digits, mlp; digits, mlp), not worse by more "
         "than the margin on 1 of 3 (mnist)."
     )
-    assert [claim.claim for claim in sweep_claims([needed, not_needed])[-2:]] == [
+    assert [claim.claim for claim in claims_of(needed, not_needed)[-2:]] == [
         "Adam needs warmup. On digits, mlp.",
         "Adam needs warmup. On mnist.",
     ]
@@ -205,7 +220,7 @@ def test_where_warmup_is_needed_is_told_of_all_data_together():
 
 def test_more_is_better_for_bleu():
     results = noisy_sweep({"none": 3.0, "untuned_linear": 0.0}, noise=0.01)
-    assert control_claim(reports.made_sweep(results, task="machine_translation")).verdict is NO
+    assert claim_about("needs warmup", results, "machine_translation").verdict is NO
 
 
 def test_no_warmup_that_diverges_shows_the_need():
@@ -213,23 +228,53 @@ def test_no_warmup_that_diverges_shows_the_need():
         return float("nan") if warmup == "none" else reports.same(learning_rate, beta_2, warmup, seed)
 
     results = sweep(objective, {**reports.GRID, "warmup": ["none", "untuned_linear"]})
-    claim = control_claim(reports.made_sweep(results))
+    claim = claim_about("needs warmup", results)
     assert claim.verdict is YES
     assert "Runs that diverged: 6 of 6 of No warmup and 0 of 6 of Untuned linear, p = 0.0022" in claim.measured
 
 
 def test_a_sweep_with_the_control_beside_the_methods_speaks_to_both():
     results = noisy_sweep({**SAME, "none": 3.0}, noise=QUIET)
-    claims = sweep_claims([reports.made_sweep(results)])
+    claims = claims_of(reports.made_sweep(results))
     assert [claims[0].verdict, claims[-1].verdict] == [YES, YES]
     assert "No warmup" not in claims[0].measured
 
 
 def test_claims_of_arithmetic_simulation_and_trained_models_are_counted_apart():
-    claims = [*warmup_claims(), *update_claims([reports.simulation()], [reports.analysis()]), *sweep_claims([])]
+    claims = [*warmup_claims(), *update_claims([reports.simulation()], [reports.analysis()]), *method_claims([])]
     kinds = [claim.kind for claim in claims]
     assert [kinds.count(kind) for kind in Kind] == [2, 3, 10]
-    assert Claims(claims, None).summary == (
+    assert Claims(claims).summary == (
         "Claims about arithmetic: 2 yes. Claims about simulation: 3 yes. "
         "Claims about trained models: 5 yes, 5 not measured."
     )
+
+
+def claims_on(question, subject, *verdicts):
+    return [Claim("", "", "", "", verdict, question=question, on=subject) for verdict in verdicts]
+
+
+@pytest.mark.parametrize(
+    ("verdicts", "sentence"),
+    [
+        ([YES, YES], "Adam without warmup was worse in 2 of 2 sweeps."),
+        ([NO], "Adam without warmup was not worse in 1 of 1 sweep."),
+        ([YES, UNKNOWN, NO], "Adam without warmup was worse in 1, not worse in 1 and undecided in 1 of 3 sweeps."),
+        ([], "Adam without warmup was not among these runs."),
+    ],
+)
+def test_the_need_for_warmup_is_told_by_the_number_of_sweeps(verdicts, sentence):
+    assert answer(Runs(), claims_on(NO_WARMUP, "digits", *verdicts))[2] == sentence
+
+
+def test_methods_are_called_equal_only_where_that_was_shown():
+    found = [
+        *claims_on(WARMUPS, "language modelling", YES),
+        *claims_on(WARMUPS, "image classification", UNKNOWN),
+        *claims_on(WARMUPS, "machine translation", NO),
+    ]
+    assert answer(Runs(), found)[1] == (
+        "Untuned linear warmup, untuned exponential warmup and RAdam do equally well in language modelling; they "
+        "differ in machine translation; they cannot be ranked or called equal with the runs of image classification."
+    )
+    assert answer(Runs(), [])[1].endswith("were not compared in these runs.")

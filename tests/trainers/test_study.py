@@ -13,8 +13,8 @@ import pytest
 from tests.trainers.helpers import ROOT
 from tests.trainers.reports import write_run, write_sweep
 from trainers.evidence.sources import read_sweeps
-from trainers.reports.content import TableBlock
 from trainers.reports.sweep_sections import study_blocks
+from trainers.reports.tables import PageTable
 from trainers.results.methods import Point
 from trainers.results.results_csv import read_results, results_csv
 from trainers.results.runs import read_runs
@@ -320,7 +320,7 @@ def test_kept_files_give_the_same_verdicts(tmp_path):
     shutil.copy(folder / "config.json", kept)
     (kept / "results.csv").write_text(results_csv(read_results(folder), "val_error"))
     assert summed_up(kept) == said
-    tables = [block.table for block in blocks_of(kept) if isinstance(block, TableBlock)]
+    tables = [block for block in blocks_of(kept) if isinstance(block, PageTable)]
     assert tables[-1].caption == "Is the verdict of a warmup check right?"
     assert tables[-1].rows == [["yes", "8", "4"], ["no", "0", "0"]]
     lines = (kept / "warmup_checks.csv").read_text().splitlines(keepends=True)
@@ -357,7 +357,7 @@ def blocks_of(folder):
 
 def test_the_page_has_tables_conditions_and_the_figure_of_a_study(tmp_path):
     table, points, figure = blocks_of(make_study(tmp_path / "a", no_warmup_fails))
-    assert table.table.rows[0][:1] == ["No warmup"]
+    assert table.rows[0][:1] == ["No warmup"]
     assert "condition met." in points.items[0]
     assert "above 1.301" in figure.note
     assert [chart.title for chart in figure.charts] == ["β₂ = 0.9", "β₂ = 0.999"]
@@ -368,7 +368,7 @@ def test_the_page_has_tables_conditions_and_the_figure_of_a_study(tmp_path):
 
 def test_the_page_judges_the_rule_where_a_sweep_has_several_periods(tmp_path):
     table, figure = blocks_of(make_periods(tmp_path / "low", lambda period, seed: 0.3))
-    assert table.table.rows[0][-1] == "long enough"
+    assert table.rows[0][-1] == "long enough"
     assert all('aria-label="Runs that fail to train. None at beta_2 ' in chart.svg for chart in figure.charts)
 
 

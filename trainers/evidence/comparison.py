@@ -4,7 +4,7 @@ import dataclasses
 import enum
 import itertools
 import math
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from typing import Any
 
 import numpy as np
@@ -13,7 +13,6 @@ from statsmodels.stats.multitest import multipletests
 
 from trainers.evidence.differences import Difference, Pair, difference_of
 from trainers.evidence.power import seeds_needed
-from trainers.results.formats import value_text
 from trainers.results.table import Row, Table
 from trainers.results.tasks import Margin
 
@@ -101,7 +100,7 @@ class Comparison:
         margin: The smallest difference that matters, in the unit of the objective; None if none was fixed.
         margin_text: The margin as in the table of margins.
         rates: How often runs diverged, if any did.
-        failed: The runs that failed.
+        failed: The runs that failed: the method, then the names and values of its cell and seed.
         missing: How many planned runs have no result yet.
         alike: Whether runs of the same cells and seeds diverged for each method.
         seeds: The seeds of the runs that are done.
@@ -112,7 +111,7 @@ class Comparison:
     margin: float | None
     margin_text: str
     rates: tuple[Rates, ...] = ()
-    failed: tuple[str, ...] = ()
+    failed: tuple[tuple[str, tuple[tuple[str, Any], ...]], ...] = ()
     missing: int = 0
     alike: bool = True
     seeds: tuple[Any, ...] = ()
@@ -126,6 +125,22 @@ class Comparison:
         if not self.alike or not self.enough_seeds:
             return Verdict.INCONCLUSIVE
         return judge(self.differences, self.margin)
+
+    def labelled(self, label: Callable[[str], str]) -> "Comparison":
+        """The same comparison with other names of methods and of axes."""
+
+        def pair_of(each: Any) -> Any:
+            return dataclasses.replace(each, pair=tuple(map(label, each.pair)))
+
+        return dataclasses.replace(
+            self,
+            methods=tuple(map(label, self.methods)),
+            differences=tuple(map(pair_of, self.differences)),
+            rates=tuple(map(pair_of, self.rates)),
+            failed=tuple(
+                (label(method), tuple((label(name), value) for name, value in where)) for method, where in self.failed
+            ),
+        )
 
     @property
     def incomplete(self) -> bool:
@@ -226,10 +241,9 @@ def _asked(method: str, methods: Sequence[str] | None) -> bool:
     return methods is None or method in methods
 
 
-def _failed_runs(table: Table, methods: Iterable[str]) -> Iterable[str]:
+def _failed_runs(table: Table, methods: Iterable[str]) -> Iterable[tuple[str, tuple[tuple[str, Any], ...]]]:
     for method in methods:
         for row in table.rows:
             for seed, status in table.cell(row, method).ends.items():
                 if status == "failed":
-                    where = [f"{name} {value_text(value)}" for name, value in zip(table.row_names, row, strict=True)]
-                    yield ", ".join([method, *where, f"seed {seed}"])
+                    yield method, (*zip(table.row_names, row, strict=True), ("seed", seed))

@@ -56,7 +56,10 @@ def reasons(comparison: Comparison) -> list[str]:
     """The reasons for the verdict other than the intervals."""
     found = []
     if comparison.failed:
-        shown = "; ".join(comparison.failed[:3])
+        shown = "; ".join(
+            ", ".join([method, *(f"{name} {value_text(value)}" for name, value in where)])
+            for method, where in comparison.failed[:3]
+        )
         more = f" and {len(comparison.failed) - 3} more" if len(comparison.failed) > 3 else ""
         found.append(f"{counted(len(comparison.failed), 'run')} failed ({shown}{more})")
     if comparison.missing:

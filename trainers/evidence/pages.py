@@ -1,6 +1,7 @@
 """Writes tables and verdicts into pages of documentation, so that they always match the runs."""
 
 import pathlib
+import re
 from collections.abc import Iterable, Mapping, Sequence
 
 from trainers.evidence.analyses import analysis_table
@@ -49,6 +50,30 @@ def write_pages(pages: Mapping[pathlib.Path, str]) -> list[str]:
             rule = "--page must be a file that can be written to"
             raise ConfigError(f"{rule}. Received: {str(page)!r} ({error.strerror or error})") from error
     return [f"written: {page}" for page in pages]
+
+
+# Of a sentence with verdicts, as <!-- warmups: equivalent: digits mnist paper/machine_translation -->.
+SAID = re.compile(rf"<!-- ({'|'.join(QUESTIONS)}): (\w+): ([^>]+) -->")
+
+
+def unfounded(text: str, answers: Sequence[Answer]) -> list[str]:
+    """A line for every verdict that the sentences of a page are marked with, and that the runs do not give."""
+    lines = []
+    for question, verdict, names in SAID.findall(text):
+        for name in names.split():
+            asked = [answer for answer in answers if answer.question == question and name in _names(answer)]
+            found = {answer.comparison.verdict.value for answer in asked}
+            if found != {verdict}:
+                here = ", ".join(sorted(found)) or "no verdict"
+                lines.append(f"{question}, {name}: {verdict} in a sentence, {here} here")
+    return lines
+
+
+def _names(answer: Answer) -> Iterable[str]:
+    """A sweep by its folder, one of its methods with that of no warmup, or the paper's table by its task."""
+    if answer.published:
+        return [f"paper/{answer.task}"]
+    return [answer.source, *(f"{answer.source}/{method}" for method in answer.comparison.methods)]
 
 
 LEFT_OUT = ("question", "95 % interval")  # a page is narrower than a file

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 from trainers.evidence.analyses import analysis_table, caption
 from trainers.evidence.config import EvidenceConfig
-from trainers.evidence.pages import new_page, write_pages
+from trainers.evidence.pages import new_page, unfounded, write_pages
 from trainers.evidence.questions import Answer, answers, published_answers
 from trainers.evidence.sources import read_analyses, read_sweeps
 from trainers.evidence.tables import answer_text, evidence_table, tuned_texts
@@ -28,6 +28,7 @@ def judge_sweeps(config: EvidenceConfig) -> str:
     parts += [f"left out: {problem}" for problem in problems]
     if config.output_dir:
         parts.append(_write(pathlib.Path(config.output_dir), found, analyses))
+    parts += [f"not so: {page}: {line}" for page, text in pages.items() for line in unfounded(text, found)]
     parts += write_pages(pages)
     return "\n\n".join(parts)
 

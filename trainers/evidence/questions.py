@@ -117,9 +117,11 @@ class Answer:
 
 def answers(sweeps: Iterable[Sweep], margins: Sequence[Margin] = ()) -> list[Answer]:
     """All answers of some sweeps, question by question; `margins` take precedence over the table of margins."""
-    asked = [(sweep, terms_of(sweep, margins)) for sweep in sweeps]
-    found = [answer for sweep, terms in asked for answer in _answers(sweep, terms)]
-    return sorted(found, key=lambda answer: QUESTIONS.index(answer.question))
+    return by_question(answer for sweep in sweeps for answer in sweep_answers(sweep, terms_of(sweep, margins)))
+
+
+def by_question(answers: Iterable[Answer]) -> list[Answer]:
+    return sorted(answers, key=lambda answer: QUESTIONS.index(answer.question))
 
 
 def published_answers() -> list[Answer]:
@@ -147,9 +149,10 @@ def terms_of(sweep: Sweep, margins: Sequence[Margin]) -> Terms:
     return dataclasses.replace(sweep.terms, margin=own, command=command)
 
 
-def _answers(sweep: Sweep, terms: Terms) -> Iterable[Answer]:
-    table = sweep.table()
-    for question, methods in method_groups(table):
-        comparison = compare(table, terms.margin, methods)
-        subject = sweep.subject, sweep_title(sweep)
-        yield Answer(question, sweep.task, *subject, sweep.folder.name, table.direction, comparison, terms)
+def sweep_answers(sweep: Sweep, terms: Terms) -> list[Answer]:
+    """The answers of a sweep, one for each question that its methods answer."""
+    table, where = sweep.table(), (sweep.task, sweep.subject, sweep_title(sweep), sweep.folder.name)
+    return [
+        Answer(question, *where, table.direction, compare(table, terms.margin, methods), terms)
+        for question, methods in method_groups(table)
+    ]

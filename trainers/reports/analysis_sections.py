@@ -5,13 +5,12 @@ from typing import Any
 
 from trainers.analysis.findings import findings
 from trainers.figures.paper import factors_chart, gradient_charts, magnitudes_chart, period, periods_chart
-from trainers.reports.content import Charts, Factors, Points, Section, TableBlock, Text
-from trainers.reports.page_tables import PageTable, cell_text, plain_table
+from trainers.reports.page import BETA_2, Charts, Factors, Points, Section, Text
+from trainers.reports.tables import PageTable, cell_text, plain_table
 from trainers.results import paper
-from trainers.results.methods import DRAWN, style_of
+from trainers.results.methods import DRAWN, label_of
 from trainers.results.runs import Measured
 
-BETA_2 = 0.999  # that the slider begins with
 BETAS = (0.9, 0.95, 0.98, 0.99, 0.997, 0.998, 0.999, 0.9999)
 ADVICE = (
     'By default, untuned linear warmup: tfwarmup.Adam(rate, warmup="untuned_linear").',
@@ -37,21 +36,21 @@ def factors_section() -> Section:
                 "The effective warmup period is the sum of 1 − ω over all updates: the number of full updates that the "
                 "warmup costs. This is the paper's figure 3.",
             ),
-            TableBlock(_periods_table()),
+            _periods_table(),
         ],
     )
 
 
 def _periods_table() -> PageTable:
     rows = [[beta_2, *(period(name, beta_2) for name in DRAWN)] for beta_2 in BETAS]
-    headings = ["β₂", *(style_of(name).label for name in DRAWN)]
+    headings = ["β₂", *(label_of(name) for name in DRAWN)]
     return plain_table("effective_warmup_periods", "Effective warmup periods, in updates", headings, rows)
 
 
 def simulation_section(number: int, run: Measured) -> Section:
     config, series = run.folder.config, run.series
     warmup = str(config.get("warmup", "none"))
-    what = "without warmup" if warmup == "none" else f"with {style_of(warmup).label}"
+    what = "without warmup" if warmup == "none" else f"with {label_of(warmup)}"
     return Section(
         f"simulation-{number}",
         f"Updates at a simulated minimum: {run.folder.name}",
@@ -67,7 +66,7 @@ def simulation_section(number: int, run: Measured) -> Section:
                 "Percentiles of the size of an update over all parameters, in units of the learning rate α. This is "
                 "the paper's figure 2.",
             ),
-            TableBlock(_quantiles_table(f"simulation_{number}", run)),
+            _quantiles_table(f"simulation_{number}", run),
         ],
     )
 

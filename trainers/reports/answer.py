@@ -4,16 +4,16 @@ from collections.abc import Sequence
 
 from trainers.evidence.differences_figure import differences_charts, shown_answers
 from trainers.evidence.findings import CRITERION, margin_text, verdict_text
-from trainers.evidence.questions import Answer, answers, published_answers
+from trainers.evidence.questions import Answer, by_question, published_answers
 from trainers.evidence.tables import evidence_columns
 from trainers.reports.claims import Claim, Holds
-from trainers.reports.claims_sweeps import NEEDED, TITLES
-from trainers.reports.content import Points, Section, TableBlock, Text, WideAndNarrow
-from trainers.reports.page_tables import PageTable, safe_records
+from trainers.reports.method_claims import NO_WARMUP, WARMUPS, JudgedSweep
+from trainers.reports.page import Section, Text, WideAndNarrow
 from trainers.reports.run_sections import total
+from trainers.reports.tables import PageTable, safe_records
 from trainers.results.formats import counted, listed, upper_first
-from trainers.results.methods import style_of
-from trainers.results.runs import Runs, Sweep
+from trainers.results.methods import label_of
+from trainers.results.runs import Runs
 
 ADVICE = (
     "Use untuned linear warmup, over 2 / (1 − β₂) updates: the paper recommends it, it works with any Adam, and it has "
@@ -25,17 +25,11 @@ HEADINGS = ("comparison", "verdict", "margin", "seeds", "methods")
 
 def answer(runs: Runs, claims: Sequence[Claim]) -> list[str]:
     """Returns the four sentences."""
-    return [ADVICE, _sameness(runs, claims), _need(claims), _scale(runs)]
+    return [ADVICE, _sameness(claims), _need(claims), _scale(runs)]
 
 
-def answer_section(runs: Runs, claims: Sequence[Claim]) -> Section:
-    """The answer; the figure of all differences is in the next section."""
-    return Section("answer", "The answer", [Points(answer(runs, claims))])
-
-
-def _sameness(runs: Runs, claims: Sequence[Claim]) -> str:
+def _sameness(claims: Sequence[Claim]) -> str:
     """What the sweeps say about the three untuned methods."""
-    names = {title: title.lower() for title, _ in TITLES.values()} | {sweep.task: sweep.task for sweep in runs.sweeps}
     subject = "Untuned linear warmup, untuned exponential warmup and RAdam"
     parts = []
     for verdict, words in (
@@ -43,8 +37,7 @@ def _sameness(runs: Runs, claims: Sequence[Claim]) -> str:
         (Holds.NO, "differ in"),
         (Holds.UNKNOWN, "cannot be ranked or called equal with the runs of"),
     ):
-        titles = (claim.claim.partition(":")[0] for claim in claims if claim.verdict is verdict)
-        found = [names[title] for title in titles if title in names]
+        found = [claim.on for claim in claims if claim.question == WARMUPS and claim.verdict is verdict]
         if found:
             parts.append(f"{words} {listed(list(dict.fromkeys(found)))}")
     return f"{subject} {'; they '.join(parts)}." if parts else f"{subject} were not compared in these runs."
@@ -52,9 +45,7 @@ def _sameness(runs: Runs, claims: Sequence[Claim]) -> str:
 
 def _need(claims: Sequence[Claim]) -> str:
     """What the sweeps say about Adam without warmup."""
-    judged = [
-        claim.verdict for claim in claims if claim.claim.startswith(NEEDED[0]) and claim.verdict is not Holds.MISSING
-    ]
+    judged = [claim.verdict for claim in claims if claim.question == NO_WARMUP]
     if not judged:
         return "Adam without warmup was not among these runs."
     words = {Holds.YES: "worse", Holds.NO: "not worse", Holds.UNKNOWN: "undecided"}
@@ -69,8 +60,8 @@ def _scale(runs: Runs) -> str:
     )
 
 
-def differences_section(sweeps: Sequence[Sweep]) -> Section:
-    found = [*answers(sweeps), *published_answers()]
+def differences_section(sweeps: Sequence[JudgedSweep]) -> Section:
+    found = [*by_question(answer for each in sweeps for answer in each.answers), *published_answers()]
     columns = evidence_columns(found)
     records = [list(columns), *zip(*columns.values(), strict=True)]
     table = PageTable("differences", CAPTION, HEADINGS, [_row(answer) for answer in found], safe_records(records))
@@ -84,7 +75,7 @@ def differences_section(sweeps: Sequence[Sweep]) -> Section:
                 f"the margin, which was fixed before the runs. A verdict is {CRITERION}. Hollow marks are the paper's "
                 "numbers, not measured here."
             ),
-            TableBlock(table),
+            table,
         ],
     )
 
@@ -93,7 +84,7 @@ def _row(answer: Answer) -> list[str]:
     """A row of the table of verdicts."""
     comparison = answer.comparison
     margin = margin_text(comparison, answer.terms) if comparison.margin else "none fixed"
-    methods = listed([style_of(method).label for method in comparison.methods])
+    methods = listed([label_of(method) for method in comparison.methods])
     return [_what(answer), comparison.verdict.value, margin, str(len(comparison.seeds)), methods]
 
 

@@ -13,7 +13,7 @@ from trainers.system.files import atomic_file
 from trainers.system.streams import quiet
 
 if TYPE_CHECKING:
-    from trainers.results.runs import Runs
+    from trainers.reports.sections import Report
 
 TITLE = "Untuned warmup, measured"
 DOCTYPE = b"<!doctype html"
@@ -37,20 +37,20 @@ def report(config: ReportConfig) -> str:
 
 def write_report(roots: Sequence[str], output: str, title: str = TITLE) -> str:
     """Writes the page of all runs at or below some folders, atomically, and returns a message."""
-    runs = write_page(roots, output, title)
-    return "\n".join([*(f"left out: {problem}" for problem in runs.problems), f"written: {output}"])
+    problems = write_page(roots, output, title).runs.problems
+    return "\n".join([*(f"left out: {problem}" for problem in problems), f"written: {output}"])
 
 
-def write_page(roots: Sequence[str], output: str, title: str = TITLE) -> "Runs":
-    """Writes the page and returns the runs that it shows."""
+def write_page(roots: Sequence[str], output: str, title: str = TITLE) -> "Report":
+    """Writes the page and returns what it shows."""
     with quiet():  # imports matplotlib and statistics, which takes seconds: --help and bad flags do not wait for them
         from trainers.reports.page import make_page
-        from trainers.reports.sections import all_sections
+        from trainers.reports.sections import make_report
         from trainers.results.runs import read_runs
 
     path = checked_output(output)
-    runs, sections = all_sections(read_runs(roots))
-    page = make_page(sections, title)
+    made = make_report(read_runs(roots))
+    page = make_page(made.sections, title)
     try:
         with atomic_file(path) as file:
             file.write(page.encode(errors="replace"))  # a file name need not be valid text
@@ -58,7 +58,7 @@ def write_page(roots: Sequence[str], output: str, title: str = TITLE) -> "Runs":
         raise ConfigError(
             f"--output must be a file that can be written. Received: {output!r} ({error.strerror})"
         ) from error
-    return runs
+    return made
 
 
 def checked_output(output: str) -> pathlib.Path:

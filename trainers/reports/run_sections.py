@@ -5,12 +5,11 @@ import json
 from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple
 
-from trainers.reports.content import Block, Charts, Configs, Section, TableBlock, Text
-from trainers.reports.learning_curves import Points, run_charts, run_points
-from trainers.reports.page_tables import PageTable, plain_table
-from trainers.reports.words import duration, without_places
+from trainers.figures.curves import Points, run_charts, run_points
+from trainers.reports.page import Block, Charts, Configs, Section, Text
+from trainers.reports.tables import PageTable, plain_table
 from trainers.results.folders import Folder
-from trainers.results.formats import upper_first
+from trainers.results.formats import duration, upper_first, without_places
 from trainers.results.runs import Runs, Training
 from trainers.study.checks import warmup_lines
 from trainers.system.environment import this_machine
@@ -47,9 +46,9 @@ def runs_section(number: int, task: str, runs: Sequence[RunSummary]) -> Section:
         if not run.folder.finished
     ]
     charts = run_charts(name, {run.folder.name: run.points for run in runs})
-    blocks += [Charts(charts), TableBlock(_results_table(number, runs))]
+    blocks += [Charts(charts), _results_table(number, runs)]
     if any(run.warmup for run in runs):
-        blocks.append(TableBlock(_warmup_table(number, runs)))
+        blocks.append(_warmup_table(number, runs))
     title = f"{len(runs)} runs: {task}" if len(runs) > 1 else f"Run: {runs[0].folder.name} ({task})"
     return Section(name, title, blocks)
 
@@ -94,7 +93,7 @@ def making_section(runs: Runs) -> Section:
         "How this page was made",
         [
             Text(_machines(runs)),
-            TableBlock(plain_table("folders", "The folders that this page was made from", headings, rows)),
+            plain_table("folders", "The folders that this page was made from", headings, rows),
             Text(
                 "The time of a sweep is the sum over its runs; for other folders it is the time between the first and "
                 "the last file, if known. The last column has the settings that differ between folders of one task."

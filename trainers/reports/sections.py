@@ -3,35 +3,40 @@
 import dataclasses
 import pathlib
 from collections.abc import Callable, Iterable
-from typing import Any
+from typing import Any, NamedTuple
 
 from trainers.reports.analysis_sections import analysis_section, factors_section, simulation_section
-from trainers.reports.answer import answer_section, differences_section
-from trainers.reports.claims import Claim
-from trainers.reports.claims_sweeps import control_summary, sweep_claims
-from trainers.reports.claims_updates import update_claims
-from trainers.reports.claims_warmups import warmup_claims
-from trainers.reports.content import Claims, Section, Text
-from trainers.reports.page_tables import PageTable, plain_table
+from trainers.reports.answer import answer, differences_section
+from trainers.reports.claims import Claim, Claims, update_claims, warmup_claims
+from trainers.reports.method_claims import control_summary, judged, method_claims
+from trainers.reports.page import Points, Section, Text
 from trainers.reports.run_sections import RunSummary, making_section, run_summary, runs_section
 from trainers.reports.sweep_sections import in_order, sweep_section
-from trainers.reports.words import without_places
-from trainers.results import paper
-from trainers.results.runs import DAMAGE, Runs, described
+from trainers.results.formats import without_places
+from trainers.results.runs import DAMAGE, Measured, Runs, described
 
 
-def all_claims(runs: Runs) -> list[Claim]:
-    return [*warmup_claims(), *update_claims(runs.simulations, runs.analyses), *sweep_claims(runs.sweeps)]
+class Report(NamedTuple):
+    """What a page shows.
+
+    Args:
+        runs: The runs. Those whose data cannot be shown are among the problems.
+        answer: The four sentences on top.
+        sections: All sections.
+    """
+
+    runs: Runs
+    answer: list[str]
+    sections: list[Section]
 
 
-def all_sections(runs: Runs) -> tuple[Runs, list[Section]]:
-    """Returns the sections, and the runs that they show: those whose data cannot be shown are among the problems."""
+def make_report(runs: Runs) -> Report:
     problems = list(runs.problems)
-    tables = _made(lambda _, sweep: sweep.table(), runs.sweeps, problems)
-    ordered = in_order(sweep for sweep in runs.sweeps if id(sweep) in tables)
+    answered = _made(lambda _, sweep: judged(sweep), runs.sweeps, problems)
+    ordered = in_order(each.sweep for each in answered.values())
     simulations = _made(_decided(simulation_section, lambda run: update_claims([run], [])), runs.simulations, problems)
     analyses = _made(_decided(analysis_section, lambda run: update_claims([], [run])), runs.analyses, problems)
-    sweeps = _made(_decided(sweep_section, lambda run: sweep_claims([run])), ordered, problems)
+    sweeps = _made(lambda number, sweep: sweep_section(number, answered[id(sweep)]), ordered, problems)
     trainings = _made(lambda _, run: run_summary(run), runs.trainings, problems)
     kinds = {"simulations": simulations, "analyses": analyses, "sweeps": sweeps, "trainings": trainings}
     runs = dataclasses.replace(
@@ -39,22 +44,30 @@ def all_sections(runs: Runs) -> tuple[Runs, list[Section]]:
         **{kind: tuple(run for run in getattr(runs, kind) if id(run) in made) for kind, made in kinds.items()},
         problems=tuple(problems),
     )
-    claims = all_claims(runs)
-    return runs, [
-        answer_section(runs, claims),
-        differences_section(runs.sweeps),
-        *([problems_section(runs)] if runs.problems else []),
-        claims_section(runs, claims),
-        factors_section(),
-        *simulations.values(),
-        *analyses.values(),
-        *sweeps.values(),
-        *_runs_sections(trainings.values()),
-        making_section(runs),
-    ]
+    methods = [answered[id(sweep)] for sweep in runs.sweeps]
+    claims = [*warmup_claims(), *update_claims(runs.simulations, runs.analyses), *method_claims(methods)]
+    sentences = answer(runs, claims)
+    return Report(
+        runs,
+        sentences,
+        [
+            Section("answer", "The answer", [Points(sentences)]),
+            differences_section(methods),
+            *([problems_section(runs)] if runs.problems else []),
+            claims_section(claims),
+            factors_section(),
+            *simulations.values(),
+            *analyses.values(),
+            *sweeps.values(),
+            *_runs_sections(trainings.values()),
+            making_section(runs),
+        ],
+    )
 
 
-def _decided(make: Callable[[int, Any], Section], claims: Callable[[Any], Any]) -> Callable[[int, Any], Section]:
+def _decided(
+    make: Callable[[int, Measured], Section], claims: Callable[[Measured], Any]
+) -> Callable[[int, Measured], Section]:
     """Makes a section of runs that can also decide claims."""
     return lambda number, run: (claims(run), make(number, run))[1]
 
@@ -89,28 +102,7 @@ def _last_places(problem: str) -> str:
     return f".../{'/'.join(pathlib.Path(path).parts[-2:])}{space}{without_places(reason)}"
 
 
-def claims_section(runs: Runs, claims: list[Claim]) -> Section:
-    return Section(
-        "claims",
-        "The paper's claims",
-        [
-            Text(
-                "Each claim with what was measured here. The criterion below a measurement alone decides the verdict."
-            ),
-            Claims(claims, _claims_table(claims)),
-            *([Text(summary)] if (summary := control_summary(runs.sweeps)) else []),
-        ],
-    )
-
-
-def _claims_table(claims: list[Claim]) -> PageTable:
-    rows = [
-        [each.claim, each.kind.value, each.paper, each.measured, each.criterion, each.verdict.word] for each in claims
-    ]
-    headings = ["claim", "decided by", "paper", "measured here", "criterion", "holds"]
-    return plain_table("claims", "The paper's claims, and what was measured here", headings, rows)
-
-
-def introduction() -> str:
-    """What this page is, in one sentence."""
-    return f"The figures, tables and claims of {paper.AUTHORS}, measured again at a small scale."
+def claims_section(claims: list[Claim]) -> Section:
+    how = "Each claim with what was measured here. The criterion below a measurement alone decides the verdict."
+    summary = control_summary(claims)
+    return Section("claims", "The paper's claims", [Text(how), Claims(claims), *([Text(summary)] if summary else [])])

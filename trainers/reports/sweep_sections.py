@@ -2,15 +2,14 @@
 
 from collections.abc import Iterable
 
-from trainers.evidence.findings import NOTE, cell_table, grouped_findings
-from trainers.evidence.questions import method_groups
+from trainers.evidence.findings import NOTE, cell_table, findings
 from trainers.evidence.summary import notes
-from trainers.reports.content import Block, Charts, Points, Section, TableBlock, Text
-from trainers.reports.learning_curves import best_cell, cell_charts
-from trainers.reports.page_tables import PageTable, labelled, paper_table, plain_table, seed_table, sweep_table
-from trainers.reports.words import duration, without_places
-from trainers.results.formats import counted, upper_first
-from trainers.results.methods import METHODS, VARIANTS, style_of
+from trainers.figures.curves import best_cell, cell_charts
+from trainers.reports.method_claims import JudgedSweep
+from trainers.reports.page import Block, Charts, Points, Section, Text
+from trainers.reports.tables import labelled, paper_table, plain_table, seed_table, sweep_table
+from trainers.results.formats import counted, duration, upper_first, without_places
+from trainers.results.methods import METHODS, VARIANTS, label_of
 from trainers.results.paper import TABLES
 from trainers.results.results_csv import place
 from trainers.results.runs import Sweep
@@ -54,36 +53,33 @@ def in_order(sweeps: Iterable[Sweep]) -> list[Sweep]:
     return sorted(sweeps, key=lambda sweep: (PURPOSES.index(purpose(sweep)), place(sweep.task, tasks)))
 
 
-def sweep_section(number: int, sweep: Sweep) -> Section:
-    name = f"sweep-{number}"
-    table = sweep.table()
+def sweep_section(number: int, judged: JudgedSweep) -> Section:
+    name, sweep, table = f"sweep-{number}", judged.sweep, judged.sweep.table()
+    caption, shown = f"{upper_first(sweep.objective.label)}, measured here", labelled(table)
     blocks: list[Block] = [Text(scale(sweep)), *_unfinished(sweep)]
-    caption = f"{upper_first(sweep.objective.label)}, measured here"
-    blocks.append(TableBlock(sweep_table(f"sweep_{number}", caption, table)))
-    shown = labelled(table)
-    blocks.append(Points(notes(shown)))
-    blocks += _paper(number, sweep)
-    cells = {cell: charts for cell, charts in cell_charts(name, sweep).items() if charts}
-    first = best_cell(sweep) if best_cell(sweep) in cells else next(iter(cells), "")
-    for cell, charts in cells.items():
-        note = HOW_TO_READ if cell == first else ""
-        blocks.append(Charts(charts, note, f"Learning curves at {cell}", unfolded=cell == first))
-    groups = [(question, [style_of(name).label for name in names]) for question, names in method_groups(table)]
-    compared = grouped_findings(shown, groups, sweep.terms)
-    blocks += [*(Points(said) for _, said in compared), *([Text(NOTE)] if compared else [])]
+    blocks += [sweep_table(f"sweep_{number}", caption, table), Points(notes(shown)), *_paper(number, sweep)]
+    blocks += _curves(name, sweep)
+    compared = [answer.comparison.labelled(label_of) for answer in judged.answers]
     if compared:
-        lines = cell_table(shown, [comparison for comparison, _ in compared])
-        blocks.append(TableBlock(_cell_by_cell(number, lines, len(table.row_names))))
+        blocks += [*(Points(findings(shown, each, sweep.terms)) for each in compared), Text(NOTE)]
+        headings, *rows = cell_table(shown, compared)
+        cell_by_cell = "The methods compared in each cell, with 90 % intervals"
+        labels = len(table.row_names)
+        blocks.append(plain_table(f"sweep_{number}_cells", cell_by_cell, headings, rows, labels=labels, folded=True))
     blocks += study_blocks(number, sweep)
-    blocks.append(TableBlock(seed_table(f"sweep_{number}_seeds", f"{caption}: every seed", table)))
+    blocks.append(seed_table(f"sweep_{number}_seeds", f"{caption}: every seed", table))
     title = f"{KNOWN.get(sweep.task, sweep.task)}, {purpose(sweep)} ({sweep.folder.name})"
     return Section(name, f"Sweep: {title}", blocks)
 
 
-def _cell_by_cell(number: int, lines: list[list[str]], labels: int) -> PageTable:
-    headings, *rows = lines
-    caption = "The methods compared in each cell, with 90 % intervals"
-    return plain_table(f"sweep_{number}_cells", caption, headings, rows, labels=labels, folded=True)
+def _curves(name: str, sweep: Sweep) -> list[Block]:
+    """The learning curves of each cell; those of the best one are shown first."""
+    cells = {cell: charts for cell, charts in cell_charts(name, sweep).items() if charts}
+    first = best_cell(sweep) if best_cell(sweep) in cells else next(iter(cells), "")
+    return [
+        Charts(charts, HOW_TO_READ if cell == first else "", f"Learning curves at {cell}", unfolded=cell == first)
+        for cell, charts in cells.items()
+    ]
 
 
 def scale(sweep: Sweep) -> str:
@@ -122,7 +118,7 @@ def _paper(number: int, sweep: Sweep) -> list[Block]:
     compared = [method for method in sweep.table().methods if method in METHODS]
     if sweep.task not in TABLES or len(compared) < 2:
         return []
-    return [TableBlock(paper_table(f"paper_{sweep.task}_{number}", TABLES[sweep.task]))]
+    return [paper_table(f"paper_{sweep.task}_{number}", TABLES[sweep.task])]
 
 
 def study_blocks(number: int, sweep: Sweep) -> Iterable[Block]:
@@ -135,18 +131,16 @@ def study_blocks(number: int, sweep: Sweep) -> Iterable[Block]:
     trained = Trained(sweep)
     if DYNAMIC in trained.runs:
         headings, *rows = method_table(trained)
-        named = [[style_of(method).label, *others] for method, *others in rows]
-        caption = "What each method reached, and where it trains"
-        yield TableBlock(plain_table(f"sweep_{number}_study", caption, headings, named, labels=1))
+        named = [[label_of(method), *others] for method, *others in rows]
+        yield plain_table(f"sweep_{number}_study", "What each method reached, and where it trains", headings, named)
         yield Points(conditions(trained))
     if can_judge(trained):
         headings, *rows = period_table(trained)
         caption = "Is untuned linear warmup long enough?"
-        yield TableBlock(plain_table(f"sweep_{number}_periods", caption, headings, rows, labels=2))
+        yield plain_table(f"sweep_{number}_periods", caption, headings, rows, labels=2)
     if found := score(trained):
         headings, *rows = found.table()
-        caption = "Is the verdict of a warmup check right?"
-        yield TableBlock(plain_table(f"sweep_{number}_checks", caption, headings, rows, labels=1))
+        yield plain_table(f"sweep_{number}_checks", "Is the verdict of a warmup check right?", headings, rows)
         yield Text(found.text())
     if DYNAMIC in trained.runs or can_judge(trained):
         note = f"A run fails to train if its validation loss ends above {trained.limit:.3f}, or if it diverges."

@@ -6,8 +6,8 @@ from typing import Any
 
 from tqdm import tqdm
 
-from trainers.reports.words import duration
 from trainers.reproduction.steps import Step
+from trainers.results.formats import duration
 
 
 def outlook(steps: Sequence[Step], shares: Mapping[str, float], without_data: Sequence[Step]) -> str:

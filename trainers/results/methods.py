@@ -129,6 +129,15 @@ def style_of(method: str) -> Style:
     return {**STYLES, **VARIANTS, **RIVAL_STYLES}.get(method, dataclasses.replace(UNKNOWN_STYLE, label=method))
 
 
+def label_of(name: str) -> str:
+    """What a page calls an axis of a sweep, or a method.
+
+    >>> label_of("beta_2"), label_of("radam"), label_of("mine")
+    ('β₂', 'RAdam', 'mine')
+    """
+    return {"learning_rate": "learning rate", "beta_2": "β₂"}.get(name) or style_of(name).label
+
+
 def method_title(method: str) -> str:
     """
     >>> method_title("untuned_linear"), method_title("gi_adam")

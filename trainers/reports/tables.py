@@ -12,18 +12,18 @@ from collections.abc import Iterable, Sequence
 from typing import Any
 
 from trainers.evidence.summary import cell_lines, summary_csv
+from trainers.reports.page import Block
 from trainers.results.formats import rounded, value_text
-from trainers.results.methods import METHODS, style_of
+from trainers.results.methods import METHODS, label_of
 from trainers.results.paper import PaperTable
 from trainers.results.table import Table
 
 # A spreadsheet treats a text that begins with one of these as a formula.
 _FORMULA = ("=", "+", "-", "@", "\t", "\r")
-HEADINGS = {"learning_rate": "learning rate", "beta_2": "β₂"}
 
 
 @dataclasses.dataclass(frozen=True)
-class PageTable:
+class PageTable(Block):
     """`rows` are shown on the page; `records` are downloaded as `name`.csv, and begin with the column names."""
 
     name: str
@@ -81,23 +81,15 @@ def paper_table(name: str, table: PaperTable) -> PageTable:
     for rate, beta_2, cells in table.rows:
         for method, (mean, spread) in zip(METHODS, cells, strict=True):
             records.append([rate, beta_2, method, mean, spread, table.seeds])
-    headings = [*HEADINGS.values(), *(style_of(method).label for method in METHODS)]
+    headings = [label_of(name) for name in ("learning_rate", "beta_2", *METHODS)]
     return PageTable(name, table.title, headings, rows, records, labels=2, paper=True)
 
 
 def seed_table(name: str, caption: str, table: Table) -> PageTable:
     """The value of every seed behind the cells of a sweep."""
-    headings = [
-        *(HEADINGS.get(each, each) for each in table.row_names),
-        "method",
-        *(f"seed {seed}" for seed in table.seeds),
-    ]
+    headings = [*map(label_of, table.row_names), "method", *(f"seed {seed}" for seed in table.seeds)]
     rows = [
-        [
-            *map(value_text, row),
-            style_of(method).label,
-            *(table.cell(row, method).values.get(seed) for seed in table.seeds),
-        ]
+        [*map(value_text, row), label_of(method), *map(table.cell(row, method).values.get, table.seeds)]
         for row in table.rows
         for method in table.methods
     ]
@@ -108,10 +100,10 @@ def labelled(table: Table) -> Table:
     """The same table with readable names."""
     return dataclasses.replace(
         table,
-        row_names=tuple(HEADINGS.get(name, name) for name in table.row_names),
-        methods=tuple(style_of(method).label for method in table.methods),
-        cells={(row, style_of(method).label): cell for (row, method), cell in table.cells.items()},
-        planned={(row, style_of(method).label): seeds for (row, method), seeds in table.planned.items()},
+        row_names=tuple(map(label_of, table.row_names)),
+        methods=tuple(map(label_of, table.methods)),
+        cells={(row, label_of(method)): cell for (row, method), cell in table.cells.items()},
+        planned={(row, label_of(method)): seeds for (row, method), seeds in table.planned.items()},
     )
 
 
