@@ -125,11 +125,12 @@ def _with_verdict(answers: Iterable[Answer], verdict: Verdict) -> list[Answer]:
 
 
 def _beyond(control: Answer) -> bool | None:
-    """Whether no warmup, the first of two methods, is better than a warmup by more than the margin."""
+    """Whether no warmup is better than a warmup by more than the margin; None if neither is."""
     if control.comparison.verdict is not Verdict.DIFFERENT:
         return None
     [difference] = control.comparison.differences
-    return (difference.mean > 0) == (control.direction == "min")
+    gain = difference.mean if difference.pair[0] == "none" else -difference.mean
+    return (gain > 0) == (control.direction == "min")
 
 
 def _places(answers: Iterable[Answer]) -> str:
