@@ -151,3 +151,13 @@ def test_every_issue_template_has_a_name_and_a_purpose():
         _, header, body = path.read_text().split("---\n", maxsplit=2)
         assert {"name", "about"} <= set(yaml.safe_load(header)), path.name
         assert body.strip(), path.name
+
+
+def test_the_workflows_run_the_parts_of_ci_run_and_nothing_else():
+    [parts] = re.findall(r"set -- (.+)", (ROOT / ".ci/run").read_text())
+    workflows = {path.name: yaml.safe_load(path.read_text()) for path in (ROOT / ".github/workflows").glob("*.yml")}
+    assert workflows.keys() == {"ci.yml", "docs.yml"}
+    [ci], [docs] = (workflows[name]["jobs"].values() for name in ("ci.yml", "docs.yml"))
+    assert ci["strategy"]["matrix"]["part"] == parts.split()
+    commands = [[step["run"] for step in job["steps"] if "run" in step] for job in (ci, docs)]
+    assert commands == [[".ci/run ${{ matrix.part }}"], ["make docs"]]
