@@ -21,8 +21,8 @@ GOAL = 0.25
 
 def measure(task: str, arguments: list[str]) -> None:
     """Extrapolates, then runs, in this process."""
-    from trainers.engine.command_line import parse_arguments
-    from trainers.engine.dry_run import measure
+    from trainers.engine.description import measure
+    from trainers.engine.program import parse_arguments
     from trainers.engine.run import train
     from trainers.engine.setup import Setup
     from trainers.results.records import read_records

@@ -199,7 +199,7 @@ def test_a_command_that_its_program_does_not_take_fails(command, message, tmp_pa
 
 def check_commands(block, folder):
     """Parses the flags of every program that a block starts, in all iterations of its loops, as the program does."""
-    from trainers.engine.command_line import parse_arguments
+    from trainers.engine.program import parse_arguments
 
     for command, *arguments in recorded(block, folder):
         if command == "python":

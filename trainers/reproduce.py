@@ -15,10 +15,9 @@ import time
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, NamedTuple
 
-from trainers.engine.command_line import parse_arguments
 from trainers.engine.flags import Settings, option, read_config
 from trainers.engine.folder import RunFolder
-from trainers.engine.program import run_program
+from trainers.engine.program import parse_arguments, run_program
 from trainers.reproduction.plan import PLANS, Plans
 from trainers.reproduction.progress import StepProgress, outlook
 from trainers.reproduction.steps import Step, default_workers

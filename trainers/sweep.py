@@ -11,9 +11,8 @@ from typing import TYPE_CHECKING, Any
 
 from absl import flags
 
-from trainers.engine.command_line import parse_flags
 from trainers.engine.flags import make_config
-from trainers.engine.program import complain, run_program
+from trainers.engine.program import complain, parse_flags, run_program
 from trainers.results.layout import RESULTS
 from trainers.results.results_csv import read_frame
 from trainers.sweeps.space import DEFAULT_TASK, sweep_config_class
@@ -82,14 +81,15 @@ def _is_sequence(value: Any) -> bool:
 def named_task(arguments: list[str]) -> str:
     """The value of `--task`, which decides which other flags exist."""
     first: Any = flags.FlagValues()  # type: ignore[no-untyped-call]
-    flags.DEFINE_enum("task", DEFAULT_TASK, list(CONFIGS), "Task to train.", flag_values=first)
+    flags.DEFINE_string("task", DEFAULT_TASK, "", first)
     parse_flags(first, arguments, known_only=True)
+    require(first.task in CONFIGS, f"--task must be one of {', '.join(CONFIGS)}", first.task)
     return str(first.task)
 
 
 if __name__ == "__main__":
     try:
-        task = named_task(sys.argv)
+        task = named_task(sys.argv[1:])
     except ConfigError as error:
         sys.exit(complain(error))
     run_program(sweep_config_class(task), sweep)

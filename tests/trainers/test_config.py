@@ -16,10 +16,10 @@ from tests.trainers.helpers import BASE, ROOT, finish, program, records, run_tin
 from tests.trainers.tiny import TinyConfig
 from tfwarmup.warmups import takes_period
 from trainers.analysis.config import AnalysisConfig
-from trainers.engine.command_line import help_text, parse_arguments
 from trainers.engine.config import ExamplesConfig
 from trainers.engine.flags import make_config
 from trainers.engine.optimizers import make_optimizer, make_rate
+from trainers.engine.program import help_text, parse_arguments
 from trainers.evidence.config import EvidenceConfig
 from trainers.figures.config import SimulationConfig, WarmupConfig
 from trainers.reports.program import ReportConfig

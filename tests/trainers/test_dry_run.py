@@ -8,7 +8,7 @@ import tensorflow as tf
 
 from tests.trainers.helpers import BASE, finish, program, tiny_flags
 from tests.trainers.tiny import Tiny, TinyConfig
-from trainers.engine.dry_run import describe_run, measure, memory_used
+from trainers.engine.description import describe_run, measure, memory_used
 from trainers.engine.flags import make_config
 from trainers.engine.program import train_task
 from trainers.engine.setup import Setup

@@ -9,11 +9,11 @@ import pytest
 
 from tests.trainers.helpers import BASE, ROOT, final_weights, records, run_tiny, stopped_at_a_checkpoint
 from tests.trainers.tiny import Tiny, TinyConfig
-from trainers.engine.callbacks import RunCallback
 from trainers.engine.description import how_to_load
-from trainers.engine.evaluation import evaluate
 from trainers.engine.flags import make_config
+from trainers.engine.measurement import evaluate
 from trainers.engine.run import train
+from trainers.engine.task import RunCallback
 from trainers.system.errors import ConfigError, DivergedError
 from trainers.tasks.images.models import build_model
 from trainers.tasks.language.config import LanguageSizes

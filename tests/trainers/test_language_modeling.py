@@ -8,8 +8,8 @@ import numpy as np
 import pytest
 
 from tests.trainers.helpers import finish, program, records, stopped_at_a_checkpoint
-from trainers.engine.evaluation import evaluate
 from trainers.engine.flags import make_config
+from trainers.engine.measurement import evaluate
 from trainers.engine.run import train
 from trainers.system.errors import ConfigError, DataError
 from trainers.tasks import load_task

@@ -10,7 +10,7 @@ import pytest
 
 from tests.trainers.helpers import final_weights, finish, program, records, run_tiny, status, tiny_flags, wait_for
 from tests.trainers.tiny import TinyConfig
-from trainers.engine.cluster import TrainingWorker, worker_of
+from trainers.engine.workers import TrainingWorker, worker_of
 from trainers.system.errors import ConfigError
 
 

@@ -6,8 +6,8 @@ import pytest
 
 from tests.trainers.helpers import ROOT
 from trainers.analysis.config import AnalysisConfig
-from trainers.engine.command_line import parse_arguments
 from trainers.engine.optimizers import make_optimizer, make_rate
+from trainers.engine.program import parse_arguments
 from trainers.tasks import CONFIGS
 
 PAPER = "Ma and Yarats (2019)"

@@ -61,8 +61,8 @@ def test_replicas_can_synchronise_inside_a_micro_batch(tmp_path):
 
 
 def test_dropout_draws_another_mask_on_every_replica_step_and_micro_batch(tmp_path):
-    from trainers.engine.devices import make_strategy
     from trainers.engine.optimizers import make_optimizer
+    from trainers.engine.setup import make_strategy
 
     config = make_config(TinyConfig, {"output_dir": "-", "dropout": 0.5, "strategy": "mirrored", "logical_devices": 2})
     strategy = make_strategy(config)

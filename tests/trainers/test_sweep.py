@@ -8,8 +8,8 @@ import numpy as np
 import pytest
 
 from tests.trainers.helpers import ROOT, final_weights, records, status
-from trainers.engine.command_line import parse_arguments
 from trainers.engine.flags import make_config
+from trainers.engine.program import parse_arguments
 from trainers.engine.run import train
 from trainers.results.methods import Point
 from trainers.results.results_csv import read_results
@@ -199,9 +199,9 @@ def test_bad_input_is_refused_and_nothing_is_written(options, message, tmp_path)
 )
 def test_the_grids_of_the_configs_are_the_papers(name, task, runs, monkeypatch):
     monkeypatch.chdir(ROOT)
-    arguments = ["sweep", f"--flagfile=configs/{name}.flags", "--output_dir=-"]
+    arguments = [f"--flagfile=configs/{name}.flags", "--output_dir=-"]
     assert named_task(arguments) == task
-    settings = parse_arguments(sweep_config_class(task), arguments[1:])
+    settings = parse_arguments(sweep_config_class(task), arguments)
     assert len(grid(settings)) == runs
     assert trial_config(settings, grid(settings)[-1].values, "-").warmup == "radam"
 

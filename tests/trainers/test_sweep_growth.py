@@ -12,7 +12,7 @@ import pytest
 
 from tests.trainers.helpers import final_weights, finish, status, stopped_at_a_checkpoint
 from tests.trainers.tiny_sweep import TASK, settings, start, values_of
-from trainers.engine.command_line import parse_arguments
+from trainers.engine.program import parse_arguments
 from trainers.engine.run import train
 from trainers.results.results_csv import read_results
 from trainers.sweep import sweep

@@ -12,10 +12,10 @@ from tfwarmup.analysis.samples import ParameterSample, coefficient_of_variation,
 from trainers.analysis.config import AnalysisConfig
 from trainers.analysis.findings import findings
 from trainers.analysis.gradient_samples import GradientSamples
-from trainers.engine.callbacks import RunCallback
 from trainers.engine.folder import RunFolder
 from trainers.engine.run import Run, train
 from trainers.engine.setup import Setup
+from trainers.engine.task import RunCallback
 from trainers.figures.paper import draw_gradients
 from trainers.results.records import read_series
 from trainers.system.errors import ConfigError

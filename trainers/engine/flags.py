@@ -180,10 +180,7 @@ def _value(name: str, kind: Any, value: Any) -> Any:
         kinds = typing.get_args(kind)[:1]
         listed = [one for item in value for one in _range(name, item)] if int in kinds else value
         return tuple(_single(name, kinds, item) for item in listed)
-    kinds = typing.get_args(kind) or (kind,)
-    if isinstance(value, str) and str not in kinds:  # absl converts numbers of flags, but not the items of a list
-        raise ConfigError(f"--{name} must not be text. Received: {value!r}")
-    return _single(name, kinds, value)
+    return _single(name, typing.get_args(kind) or (kind,), value)
 
 
 def _range(name: str, item: Any) -> Iterable[Any]:
@@ -204,7 +201,7 @@ def _range(name: str, item: Any) -> Iterable[Any]:
 
 
 def _single(name: str, kinds: tuple[Any, ...], value: Any) -> Any:
-    if value is None and type(None) in kinds:
+    if value in (None, "") and type(None) in kinds:  # `--name=` undoes the value of a flagfile
         return None
     if bool in kinds:
         require(isinstance(value, bool), f"--{name} must be true or false", value)

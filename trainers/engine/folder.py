@@ -3,10 +3,9 @@
 import contextlib
 import datetime
 import pathlib
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from typing import Any
 
-from trainers.engine.callbacks import RunCallback
 from trainers.engine.flags import Settings, stored_config
 from trainers.results.layout import BOARD, CHECKPOINTS, CONFIG, FILES, FOLDERS, RECORDS, RUN_RESULTS, STATUS
 from trainers.results.records import read_records
@@ -108,8 +107,12 @@ class RunFolder:
             self._board.flush()
 
     @contextlib.contextmanager
-    def recording_status(self, callbacks: RunCallback | None = None) -> Iterator[None]:
-        """Writes to the status file how the code inside ended; an exception may have its own `status`."""
+    def recording_status(self, ended: Callable[[str], None] = lambda _: None) -> Iterator[None]:
+        """Writes to the status file how the code inside ended; an exception may have its own `status`.
+
+        Args:
+            ended: Called with the status after an exception.
+        """
         try:
             yield
         except BaseException as error:
@@ -118,8 +121,7 @@ class RunFolder:
             else:
                 status = f"{getattr(error, 'status', f'failed: {type(error).__name__}')}: {error}"
             self._status_of_failure(status)
-            if callbacks is not None:
-                callbacks.end(status, {})
+            ended(status)
             raise
         self.status("done")
 

@@ -1,29 +1,32 @@
 """The main function of all programs: flags in, exit code out. TensorFlow is imported when the work begins."""
 
 import atexit
-import errno
+import dataclasses
+import faulthandler
 import functools
 import importlib
 import os
+import re
+import shutil
 import sys
-from collections.abc import Callable, Sequence
+import textwrap
+import typing
+from collections.abc import Callable, Iterator, Sequence
 from typing import TYPE_CHECKING, Any, NoReturn
 
-from absl import app, flags, logging
+from absl import flags, logging
 
-from trainers.engine.cluster import worker_of
-from trainers.engine.command_line import define_flags, help_text, parse_flags, read_flags
 from trainers.engine.config import Config
-from trainers.engine.flags import Flags, Settings
+from trainers.engine.flags import Flags, FlagsT, Settings, make_config, read_config
+from trainers.engine.workers import worker_of
 from trainers.system import signals
 from trainers.system.access import check_folder
-from trainers.system.errors import ConfigError, DataError, DivergedError, IncompleteError
+from trainers.system.errors import ConfigError, DataError, DivergedError, IncompleteError, require, shortage
+from trainers.system.files import UnreadableError, read_text
 from trainers.system.streams import output_was_lost, protect_streams, quiet
 
 if TYPE_CHECKING:
-    from trainers.engine.callbacks import RunCallback
-    from trainers.engine.task import Task
-
+    from trainers.engine.task import RunCallback, Task
 
 BAD_INPUT, DIVERGED, INCOMPLETE, OUTPUT_LOST = 2, 3, 4, 5
 HELP = ("--help", "-help", "--helpfull", "--helpshort", "-h", "-?")
@@ -40,8 +43,11 @@ def run_program(config_class: type[Flags], work: Callable[[Any], str]) -> None:
         print(help_text(config_class, sys.modules["__main__"].__doc__ or ""), flush=True)
         return
     signals.listen()
-    define_flags(config_class)
-    app.run(lambda arguments: _leave(_exit_code(config_class, work, arguments[1:])), flags_parser=_parse)
+    faulthandler.enable()
+    flags.FLAGS.mark_as_parsed()  # logging must not wait for flags of absl's own
+    logging.use_absl_handler()
+    logging.set_verbosity(logging.WARNING)  # TensorFlow logs every reduction that it plans
+    _leave(_exit_code(config_class, work))
 
 
 def imported_late(module: str, name: str) -> Callable[[Any], str]:
@@ -61,7 +67,7 @@ def run_task(task: "Task", callbacks: "Sequence[RunCallback]" = ()) -> None:
 
     Args:
         task: Task to train.
-        callbacks: Called at the run's start, its records and its end, see `trainers.engine.callbacks.RunCallback`.
+        callbacks: Called at the run's start, its records and its end, see `trainers.engine.task.RunCallback`.
     """
     run_program(task.config_class, functools.partial(train_task, task, callbacks=callbacks))
 
@@ -69,12 +75,10 @@ def run_task(task: "Task", callbacks: "Sequence[RunCallback]" = ()) -> None:
 def train_task(task: "Task", config: Config, callbacks: "Sequence[RunCallback]" = ()) -> str:
     """Prints a description of the run, trains, and returns the results and where they are."""
     with quiet():
-        from trainers.engine.description import closing, listed
-        from trainers.engine.evaluation import evaluate
+        from trainers.engine.description import closing, describe_run, listed
+        from trainers.engine.measurement import evaluate
         from trainers.engine.run import train
     if config.dry_run:
-        from trainers.engine.dry_run import describe_run
-
         return describe_run(task, config, say=functools.partial(print, flush=True))
     if config.evaluate_only:
         return listed(evaluate(task, config), task.fractions)
@@ -82,22 +86,9 @@ def train_task(task: "Task", config: Config, callbacks: "Sequence[RunCallback]" 
     return closing(task, config, results)
 
 
-def _parse(arguments: list[str]) -> list[str]:
+def _exit_code(config_class: type[Flags], work: Callable[[Any], str]) -> int:
     try:
-        parsed = [arguments[0], *parse_flags(flags.FLAGS, arguments)]
-    except ConfigError as error:
-        sys.exit(complain(error))
-    # A custom task has imported TensorFlow, which makes absl look for GPUs next, with messages: look quietly first.
-    if tensorflow := sys.modules.get("tensorflow"):
-        with quiet():
-            tensorflow.config.list_physical_devices("GPU")
-    return parsed
-
-
-def _exit_code(config_class: type[Flags], work: Callable[[Any], str], beside: Sequence[str]) -> int:
-    logging.set_verbosity(logging.WARNING)  # TensorFlow logs every reduction that it plans
-    try:
-        config = read_flags(config_class, beside)
+        config = parse_arguments(config_class, sys.argv[1:])
         _check_surroundings(config)
         print(work(config), flush=True)
     except (ConfigError, DataError) as error:
@@ -144,24 +135,151 @@ def complain(problem: Exception | str) -> int:
     return BAD_INPUT
 
 
-# Other system errors are bugs of these programs.
-DISK = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EIO, errno.EROFS, errno.EACCES, errno.EPERM)
-DISK_RULE = "The disk must have space left; free some and run the same command again to resume"
-# TensorFlow and HDF5 report a full disk only in the text of an error.
-DISK_WORDS = ("No space left on device", "Disk quota exceeded")
+def parse_arguments(config_class: type[FlagsT], arguments: Sequence[str]) -> FlagsT:
+    """The checked config that a command line describes, without the name of the program."""
+    flag_values = _defined_flags(config_class)
+    beside = parse_flags(flag_values, arguments)
+    fields = dataclasses.fields(config_class)
+    positional = [field.name for field in fields if field.metadata["positional"]]
+    require(positional or not beside, "Arguments must be flags, --name=value", " ".join(beside))
+    present = {name: flag_values[name].value for name in flag_values if flag_values[name].present}
+    values = _repeated(config_class, present.pop("config", None)) | present
+    return make_config(config_class, values | dict.fromkeys(positional, tuple(beside)))
 
 
-def shortage(error: BaseException) -> str:
-    """The message for an error that is due to the machine; empty for any other."""
-    first = str(error).strip().partition("\n")[0]
-    if isinstance(error, OSError) and error.errno in DISK:
-        place = f" ({error.filename})" if error.filename else ""
-        return f"{DISK_RULE}. Received: {error.strerror}{place}"
-    if any(words in str(error) for words in DISK_WORDS):
-        return f"{DISK_RULE}. Received: {first}"
-    if isinstance(error, MemoryError) or type(error).__name__ == "ResourceExhaustedError":
-        return (
-            "The run must fit into memory: try a smaller model, a smaller batch or a larger --accumulate. "
-            f"Received: {first or 'out of memory'}"
-        )
-    return ""
+def _defined_flags(config_class: type[Flags]) -> Any:
+    """A flag for every field, with its value as text. It is converted and checked with the config, not by absl."""
+    flag_values: Any = flags.FlagValues()  # type: ignore[no-untyped-call]
+    types = typing.get_type_hints(config_class)
+    for field in dataclasses.fields(config_class):
+        if field.metadata["positional"]:
+            continue
+        if types[field.name] is bool:
+            flags.DEFINE_bool(field.name, None, "", flag_values)
+        elif field.metadata["repeated"]:
+            flags.DEFINE_multi_string(field.name, None, "", flag_values)
+        elif typing.get_origin(types[field.name]) is tuple:
+            flags.DEFINE_list(field.name, None, "", flag_values)
+        else:
+            flags.DEFINE_string(field.name, None, "", flag_values)
+    if issubclass(config_class, Settings):
+        flags.DEFINE_string("config", None, "", flag_values)
+    return flag_values
+
+
+def parse_flags(flag_values: Any, arguments: Sequence[str], known_only: bool = False) -> list[str]:
+    """Sets flags from a command line, and returns the arguments that are not flags."""
+    try:
+        parsed: list[str] = flag_values(["", *with_flagfiles(arguments)], known_only=known_only)
+        return parsed[1:]
+    except flags.UnrecognizedFlagError as error:
+        hint = re.search(r"Did you mean: ([^?]*\S) *\?", str(error))
+        meant = f"; did you mean --{hint[1]}?" if hint else ""
+        raise ConfigError(f"Flags must be among those of --help. Received: --{error.flagname}{meant}") from error
+    except flags.IllegalFlagValueError as error:  # only of a bool: all other values are text
+        name, value = str(error).removeprefix("flag --").removesuffix(f": {error.__context__}").split("=", 1)
+        raise ConfigError(f"--{name} must be true or false. Received: {value!r}") from error
+    except flags.Error as error:
+        raise ConfigError(str(error)) from error
+
+
+def _repeated(config_class: type[Flags], path: str | None) -> dict[str, Any]:
+    """The values of the run that `--config` repeats, if it is given."""
+    if path is None:
+        return {}
+    names = {field.name for field in dataclasses.fields(config_class)}
+    stored = read_config(path)
+    known = {name: value for name, value in stored.items() if name in names}
+    rule = "--config must be the config.json of a run of this program"
+    require(known or not stored, rule, f"{path} with {', '.join(stored)}")
+    return known
+
+
+FLAGFILE_NAMES = ("--flagfile", "-flagfile")
+COMMENTS = ("#", "//")
+
+
+def with_flagfiles(arguments: Sequence[str], inside: tuple[str, ...] = ()) -> Iterator[str]:
+    """The arguments, with the lines of a file in the place of its `--flagfile`.
+
+    Args:
+        arguments: A command line, or the lines of a file of flags.
+        inside: The files of flags that contain these arguments.
+    """
+    left = iter(arguments)
+    for argument in left:
+        name, equals, place = argument.partition("=")
+        if name in FLAGFILE_NAMES:
+            yield from with_flagfiles(*_lines(place if equals else next(left, ""), inside))
+        else:
+            yield argument
+
+
+def _lines(name: str, inside: tuple[str, ...]) -> tuple[list[str], tuple[str, ...]]:
+    """The flags in a file, and the files that contain them; a `ConfigError` if it is unreadable or contains itself."""
+    path = os.path.realpath(os.path.expanduser(name.strip()))
+    if path in inside:
+        raise ConfigError(f"--flagfile must not contain itself. Received: {name}, which is in {inside[-1]}")
+    try:
+        lines = [line.strip() for line in read_text(path).splitlines()]
+    except UnreadableError as error:
+        raise ConfigError(f"--flagfile must be a text file of flags. Received: {name!r} ({error})") from error
+    return [line for line in lines if line and not line.startswith(COMMENTS)], (*inside, path)
+
+
+WIDTH_AT_MOST, INDENT = 110, 8
+SOURCES = {
+    "flagfile": "File of flags, one per line; flags on the command line take precedence.",
+    "config": "config.json of another run to repeat; flags on the command line take precedence.",
+}
+
+
+def help_text(config_class: type[Flags], description: str) -> str:
+    """The description, then every flag with its default, its choices and its help."""
+    lines = [textwrap.dedent(description).strip()]
+    for subject, fields in by_subject(config_class).items():
+        lines += ["", f"{subject}:", *(_flag_entry(field) for field in fields)]
+    lines += ["", "Sources of flags:"]
+    for name, text in SOURCES.items():
+        if name != "config" or issubclass(config_class, Settings):
+            lines.append(_help_entry(f"--{name}", text))
+    return "\n".join(lines)
+
+
+def by_subject(config_class: type[Flags]) -> dict[str, list[Any]]:
+    """The fields of a config under the subjects of the classes that first declare them, the task's own first."""
+    grouped: dict[str, list[Any]] = {}
+    owners = [cls for cls in config_class.__mro__ if issubclass(cls, Flags)]
+    for owner in owners:
+        for field in dataclasses.fields(config_class):
+            declaring = [cls for cls in owners if field.name in cls.__annotations__]
+            if declaring[-1] is owner:
+                grouped.setdefault(owner.subject, []).append(field)
+    return grouped
+
+
+def _flag_entry(field: Any) -> str:
+    if field.metadata["positional"]:
+        return _help_entry(field.name, field.metadata["help"])
+    choices = field.metadata["choices"]
+    text = field.metadata["help"] + (f" One of: {', '.join(choices)}." if choices else "")
+    return _help_entry(f"--{_with_default(field.name, field.default)}", text)
+
+
+def _with_default(name: str, default: Any) -> str:
+    """A flag as one would write it to get its default.
+
+    >>> _with_default("xla", False), _with_default("seeds", (1, 2)), _with_default("steps", None)
+    ('[no]xla (default: no)', 'seeds=1,2', 'steps')
+    """
+    if isinstance(default, bool):
+        return f"[no]{name} (default: {'yes' if default else 'no'})"
+    if isinstance(default, tuple):
+        default = ",".join(map(str, default))
+    return name if default in (None, "") else f"{name}={default}"
+
+
+def _help_entry(flag: str, text: str) -> str:
+    width = min(shutil.get_terminal_size().columns, WIDTH_AT_MOST)
+    indent = " " * INDENT
+    return f"    {flag}\n" + textwrap.fill(text, max(width, 40), initial_indent=indent, subsequent_indent=indent)

@@ -12,17 +12,24 @@ from tqdm import tqdm
 
 from tfwarmup.analysis.applied import applied_rate
 from tfwarmup.compat import updates_made
-from trainers.engine.callbacks import Callbacks, RunCallback
 from trainers.engine.checkpoint import Checkpoints, load_weights, model_file
-from trainers.engine.cluster import worker_of
 from trainers.engine.config import Config
 from trainers.engine.description import changed_devices, opening, resolved_facts
-from trainers.engine.evaluation import Evaluator, averaged_weights
 from trainers.engine.folder import RunFolder
-from trainers.engine.monitor import Clock, Pace, Profiler, Speed, check_result, check_steps
+from trainers.engine.measurement import (
+    Clock,
+    Evaluator,
+    Pace,
+    Profiler,
+    Speed,
+    averaged_weights,
+    check_result,
+    check_steps,
+)
 from trainers.engine.setup import Setup
 from trainers.engine.step import Sums
-from trainers.engine.task import Task
+from trainers.engine.task import Callbacks, RunCallback, Task
+from trainers.engine.workers import worker_of
 from trainers.results.layout import CHECKPOINTS
 from trainers.system import signals
 from trainers.system.errors import ConfigError
@@ -67,7 +74,7 @@ def train(
         facts = resolved_facts(run.setup)
         warning = changed_devices(folder.resolved(), facts)
         folder.open(data, facts)
-        with folder.recording_status(told):
+        with folder.recording_status(lambda status: told.end(status, {})):
             told.begin(config.plain(), facts, run.step)
             if folder.chief:
                 task.fill_folder(folder.path, config, run.data)

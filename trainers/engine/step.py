@@ -172,9 +172,13 @@ class Stepper:
         sums = {name: tf.reduce_sum(value * weights) for name, value in values.items()}
         return {name: self._over_replicas(value) for name, value in (sums | {"weight": tf.reduce_sum(weights)}).items()}
 
+    def sums_over_workers(self, values: list[float]) -> list[float]:
+        """The sums of a list of numbers over all workers, which wait for each other here."""
+        sums: list[float] = self._sum_over_workers(tf.constant(values, tf.float64)).numpy().tolist()
+        return sums
+
     @tf.function
-    def sum_over_workers(self, values: Any) -> Any:
-        """The sum of a vector over all workers, which wait for each other here."""
+    def _sum_over_workers(self, values: Any) -> Any:
         # A copy, because a reduction needs its input on the replica's device.
         add = as_written(lambda vector: self._over_replicas(tf.identity(vector)))
         total = self._local(self.strategy.run(add, args=(values,)))

@@ -8,8 +8,8 @@ import pathlib
 from collections.abc import Callable, Mapping
 from typing import Any
 
-from trainers.engine.command_line import parse_arguments
 from trainers.engine.flags import Settings
+from trainers.engine.program import parse_arguments
 from trainers.results.layout import AGAIN, RECORDS, RESULTS
 from trainers.results.methods import TUNED_WARMUPS
 from trainers.results.results_csv import read_table

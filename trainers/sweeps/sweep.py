@@ -83,7 +83,7 @@ def run_sweep(settings: Any, make_tables: MakeTables) -> str:
 
 def _dry_run(settings: Any) -> str:
     """What the runs would take, measured with the first one; with further axes, others may take more or less."""
-    from trainers.engine.dry_run import describe_run  # not needed otherwise
+    from trainers.engine.description import describe_run  # not needed otherwise
 
     configs = [trial_config(settings, cell.values, "-") for cell in grid(settings)]  # refuses invalid values
     runs = {"grid": len(configs), "hyperband": 1}.get(settings.search, settings.trials * len(settings.seeds))

@@ -13,9 +13,9 @@ from tensorboard.plugins.hparams import api as hparams
 
 from trainers.engine.checkpoint import Checkpoints
 from trainers.engine.config import Config
-from trainers.engine.devices import intra_op_threads
 from trainers.engine.folder import board_tag
 from trainers.engine.run import train
+from trainers.engine.setup import intra_op_threads
 from trainers.engine.task import Task
 from trainers.results.layout import AGAIN, ATTEMPTS, BOARD, CHECKPOINTS, RESULT, TRIALS
 from trainers.results.methods import Point

@@ -8,9 +8,9 @@ import keras
 import numpy as np
 import tensorflow as tf
 
-from trainers.engine.devices import find_gpus
 from trainers.engine.flags import read_config
 from trainers.engine.program import train_task
+from trainers.engine.setup import find_gpus
 from trainers.results.layout import BASELINES, CONFIG, VOCABULARY
 from trainers.system.errors import ConfigError
 from trainers.tasks.language.config import LanguageConfig

@@ -11,9 +11,9 @@ import keras
 import tensorflow as tf
 
 from trainers.engine.data import fingerprint
-from trainers.engine.devices import find_gpus
 from trainers.engine.folder import RunFolder
 from trainers.engine.program import train_task
+from trainers.engine.setup import find_gpus
 from trainers.engine.task import Task
 from trainers.layers import LayerError
 from trainers.system.errors import ConfigError
