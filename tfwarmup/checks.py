@@ -7,7 +7,7 @@ import inspect
 import math
 import numbers
 import warnings
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from typing import Any
 
 
@@ -28,27 +28,25 @@ def integer(name: str, value: Any, least: int) -> int:
 
 
 def positive(name: str, value: Any) -> float:
-    if not (is_number(value) and float(value) > 0):
-        raise ValueError(f"`{name}` must be a finite number > 0. Received: {name}={shown(value)}")
-    return float(value)
+    return _number(name, value, lambda number: number > 0, "a finite number > 0")
 
 
 def not_negative(name: str, value: Any) -> float:
-    if not (is_number(value) and float(value) >= 0):
-        raise ValueError(f"`{name}` must be a finite number >= 0. Received: {name}={shown(value)}")
-    return float(value)
+    return _number(name, value, lambda number: number >= 0, "a finite number >= 0")
 
 
 def fraction(name: str, value: Any) -> float:
     """A discount of the first moment, or the factor that a warmup rises from: it may be 0, but not 1."""
-    if not (is_number(value) and 0 <= float(value) < 1):
-        raise ValueError(f"`{name}` must be a number in [0, 1). Received: {name}={shown(value)}")
-    return float(value)
+    return _number(name, value, lambda number: 0 <= number < 1, "a number in [0, 1)")
 
 
 def beta_2(value: Any) -> float:
-    if not (is_number(value) and 0 < float(value) < 1):
-        raise ValueError(f"`beta_2` must be a number in (0, 1). Received: beta_2={shown(value)}")
+    return _number("beta_2", value, lambda number: 0 < number < 1, "a number in (0, 1)")
+
+
+def _number(name: str, value: Any, holds: Callable[[float], bool], rule: str) -> float:
+    if not (is_number(value) and holds(float(value))):
+        raise ValueError(f"`{name}` must be {rule}. Received: {name}={shown(value)}")
     return float(value)
 
 

@@ -120,10 +120,6 @@ class _OfOneWarmup(WarmupSchedule):
         others = {name: value for name, value in super()._arguments().items() if name != "warmup"}
         return {**others, **self.warmup.get_config()}
 
-    @classmethod
-    def from_config(cls, config: dict[str, Any]) -> "WarmupSchedule":
-        return cls(**{**config, **deserialized(config, "learning_rate")})
-
 
 @registered
 class LinearWarmup(_OfOneWarmup, kind=warmups.Linear):

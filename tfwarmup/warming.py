@@ -123,7 +123,8 @@ def _begin(optimizer: Any, rule: Warmup, beta_2: float | None, decay_after_warmu
             f"{type(optimizer).__name__} after {compat.updates_made(optimizer)} updates"
         )
     _refuse_schedule_free(optimizer)
-    _refuse_own_warmup(optimizer)
+    if isinstance(optimizer, Adam) and not isinstance(optimizer.warmup, warmups.NoWarmup):
+        raise ValueError(f"`warm_up` needs an optimizer without a warmup: two would multiply. Received: {optimizer!r}")
     rate = _rate(optimizer)
     fitted = _fitted(rule, optimizer, beta_2)
     if isinstance(optimizer, Adam):
@@ -144,7 +145,7 @@ def _own_warmup(optimizer: Adam, fitted: Warmup, decay_after_warmup: bool) -> Ca
     def change() -> None:
         optimizer.__dict__["decay_after_warmup"] = decay_after_warmup
         if not isinstance(new, warmups.NoWarmup):
-            optimizer.restart_warmup(new)
+            optimizer.begin_warmup(new)
 
     return change
 
@@ -213,8 +214,3 @@ def _refuse_schedule_free(optimizer: Any) -> None:
             "weight, so that those of a warmup count fully, where its authors weight them by the squared rate. Use "
             f"AdamW with a warmup and a decay instead. Received: {type(optimizer).__name__}"
         )
-
-
-def _refuse_own_warmup(optimizer: Any) -> None:
-    if isinstance(optimizer, Adam) and not isinstance(optimizer.warmup, warmups.NoWarmup):
-        raise ValueError(f"`warm_up` needs an optimizer without a warmup: two would multiply. Received: {optimizer!r}")

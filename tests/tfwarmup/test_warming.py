@@ -1,5 +1,7 @@
 """Warmups for optimizers that exist: `warm_up` before the first update, `restart_warmup` after any."""
 
+import contextlib
+
 import keras
 import numpy as np
 import pytest
@@ -485,7 +487,11 @@ def test_restarting_an_optimizer_checks_what_restarting_a_model_checks(warmup, o
 def test_an_optimizer_restarts_with_a_warmup_given_in_any_way_and_is_saved(warmup, options, expected, tmp_path):
     model = small_model(tfwarmup.Adam(1e-2, beta_2=0.9, warmup="untuned_linear"))
     model.fit(*small_data(), batch_size=16, epochs=2, verbose=0)
-    model.optimizer.restart_warmup(warmup, **options)
+    compiles = BACKEND != "torch"
+    rule = "A train step that is compiled already goes on with the old warmup: .* Received: "
+    with pytest.warns(UserWarning, match=rule) if compiles else contextlib.nullcontext():
+        model.optimizer.restart_warmup(warmup, **options)
+    model.optimizer.restart_warmup(warmup, **options)  # it is no other warmup any more
     assert model.optimizer.warmup == expected
     model.save(tmp_path / "model.keras")
     loaded = keras.models.load_model(tmp_path / "model.keras")

@@ -183,7 +183,7 @@ class Adam(Optimizer):
         """Restarts the warmup at the next update. The moments are kept.
 
         A train function that is already compiled sees the restart, because only a variable changes. To change to
-        another `warmup`, use `tfwarmup.restart_warmup(model, warmup)`, which compiles again.
+        another `warmup`, use `tfwarmup.restart_warmup(model, warmup)`, which compiles again; here a warning says so.
 
         Args:
             warmup: See `Adam`. By default, the warmup that the optimizer already has.
@@ -194,6 +194,15 @@ class Adam(Optimizer):
         new = self.warmup if warmup is None else self.fitted(warmups.get(warmup, **options))
         if isinstance(new, warmups.NoWarmup):
             raise ValueError(f"`restart_warmup` needs an optimizer with a warmup. Received: {self!r}, warmup={warmup}")
+        if self.built and new != self.warmup and on_host is None:
+            checks.warn(
+                "A train step that is compiled already goes on with the old warmup: use `tfwarmup.restart_warmup("
+                f"model, warmup)`, or compile your own step again. Received: {new!r} instead of {self.warmup!r}"
+            )
+        self.begin_warmup(new)
+
+    def begin_warmup(self, new: Warmup) -> None:
+        """Starts a warmup that is known to fit at the next update."""
         self.__dict__["warmup"] = new
         if self._watch is not None:
             self._watch.restart()
@@ -272,7 +281,7 @@ class Adam(Optimizer):
         if old.built:
             compat.take_over(new, old)
             if not isinstance(new.warmup, warmups.NoWarmup):
-                new.restart_warmup()
+                new.begin_warmup(new.warmup)
         return new
 
     def __repr__(self) -> str:

@@ -13,7 +13,7 @@ from typing import Any
 import keras
 
 from tfwarmup.steps.clipping import update_excess
-from tfwarmup.steps.plain import Betas, Scalars, plain_step, rounded_betas
+from tfwarmup.steps.plain import Betas, Scalars, dense, plain_step, rounded_betas
 
 __all__ = [
     "Betas",
@@ -42,7 +42,5 @@ if keras.backend.backend() == "tensorflow":
 elif keras.backend.backend() == "torch":
     from tfwarmup.steps.on_torch import dense, not_compiled, on_host, step, step_together, update_excess
 else:
-    from tfwarmup.steps.on_jax import dense
-
     # XLA compiles it to three loops, like any other Adam; a hand-written kernel would gain nothing.
     step = plain_step

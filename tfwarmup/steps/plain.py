@@ -35,6 +35,11 @@ def rounded_betas(beta_1: float, beta_2: float) -> Betas:
     return Betas(first, second, fused=True)
 
 
+def dense(gradient: Any, variable: Any) -> Any:
+    """A sparse gradient (of an embedding) as a dense one."""
+    return None if gradient is None else ops.convert_to_tensor(gradient, sparse=False)
+
+
 def plain_step(optimizer: Any, variable: Any, m: Any, v: Any, gradient: Any, betas: Betas, scalars: Scalars) -> None:
     """The update in `keras.ops`, computed in the precision of the moments."""
     gradient = ops.cast(gradient, m.dtype)
