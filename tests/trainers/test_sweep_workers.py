@@ -37,10 +37,21 @@ def calm(tmp_path_factory):
     return folder, finish(start(folder, **LONGER))[0]
 
 
+def children_of(process):
+    return psutil.Process(process.pid).children(recursive=True)
+
+
+def told(ask):
+    """What a process is asked for; nothing if it has ended in the meantime."""
+    try:
+        return ask()
+    except psutil.NoSuchProcess:
+        return []
+
+
 def workers_of(process, doing=".run"):
     """The processes that run trials, not the other ones of Ray."""
-    found = [child for child in psutil.Process(process.pid).children(recursive=True) if child.cmdline()]
-    return [child for child in found if child.cmdline()[0].startswith(WORKER + doing)]
+    return [child for child in children_of(process) if "".join(told(child.cmdline)[:1]).startswith(WORKER + doing)]
 
 
 def test_two_workers_share_the_trials_and_change_no_bit(swept, tmp_path):
@@ -103,7 +114,7 @@ def test_a_lost_ray_does_not_stop_workers_from_writing_and_nothing_is_run_twice(
     """Without its raylet, Ray calls workers dead that are alive."""
     process = start(tmp_path / "run", workers=2, **LONGER)
     wait_for(lambda: read_results(tmp_path / "run"))
-    everyone = psutil.Process(process.pid).children(recursive=True)
+    everyone = children_of(process)
     next(child for child in everyone if child.name() == "raylet").kill()
     try:
         process.communicate(timeout=120)
@@ -138,7 +149,7 @@ def test_workers_end_when_the_driver_is_killed_and_the_next_start_resumes(calm, 
 def test_a_signal_saves_every_trial_and_leaves_no_process(number, calm, tmp_path):
     process = start(tmp_path / "run", workers=2, **{**LONGER, "checkpoint_every": 60}, process_group=0)
     wait_for(lambda: read_results(tmp_path / "run") and len(workers_of(process)) == 2)
-    everyone = psutil.Process(process.pid).children(recursive=True)
+    everyone = children_of(process)
     began = time.monotonic()
     os.killpg(process.pid, number)  # as Ctrl-C does, which reaches Ray's processes too
     _, errors = finish(process, code=128 + number)
@@ -156,18 +167,20 @@ def test_a_signal_saves_every_trial_and_leaves_no_process(number, calm, tmp_path
 
 @pytest.mark.slow
 def test_ray_listens_on_loopback_only_and_wants_a_token(tmp_path):
-    process = start(tmp_path / "run", workers=2, **{**LONGER, "steps": 1000})
+    process = start(tmp_path / "run", workers=2, **{**LONGER, "steps": 10_000})
     wait_for(lambda: len(workers_of(process)) == 2)
-    everyone = [psutil.Process(process.pid), *psutil.Process(process.pid).children(recursive=True)]
-    listening = [each.laddr for one in everyone for each in one.net_connections("inet") if each.status == "LISTEN"]
+    everyone = [psutil.Process(process.pid), *children_of(process)]
+    sockets = [each for one in everyone for each in told(lambda one=one: one.net_connections("inet"))]
+    listening = [each.laddr for each in sockets if each.status == "LISTEN"]
     assert {address.ip for address in listening} <= {"127.0.0.1", "::1", "::ffff:127.0.0.1"}
     assert {each.nice() for each in workers_of(process, "")} == {0}
-    [raylet] = [each for each in everyone if each.name() == "raylet"]
+    [raylet] = [each for each in everyone if told(each.name) == "raylet"]
     [address] = [part.partition("=")[2] for part in raylet.cmdline() if part.startswith("--gcs-address=")]
     home = tmp_path / "home"  # without the token that Ray may have kept there
     home.mkdir()
-    for token in ({"RAY_AUTH_MODE": "token", "RAY_AUTH_TOKEN": "0" * 64}, {}, {"RAY_AUTH_MODE": "disabled"}):
-        foreign = {"RAY_ENABLE_WINDOWS_OR_OSX_CLUSTER": "0", "HOME": str(home), **token}
+    for mode, token in (("token", "0" * 64), ("token", ""), ("", ""), ("disabled", "")):
+        given = {"RAY_AUTH_MODE": mode, "RAY_AUTH_TOKEN": token}
+        foreign = {"RAY_ENABLE_WINDOWS_OR_OSX_CLUSTER": "0", "HOME": str(home), **given}
         _, errors = finish(start(tmp_path / "other", foreign, ray_address=address), code=2)
         assert f"Received: '{address}' (a wrong or no token:" in errors.splitlines()[-1]
     assert not (tmp_path / "other").exists()

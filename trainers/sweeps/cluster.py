@@ -9,10 +9,12 @@ import os
 import pathlib
 import re
 import secrets
+import signal
 import socket
 import subprocess
 import sys
 import tempfile
+import threading
 from collections.abc import Iterator, Mapping
 from typing import Any, NamedTuple
 
@@ -25,7 +27,7 @@ ADDRESS, TOKEN, AUTO = "RAY_ADDRESS", "RAY_AUTH_TOKEN", "auto"
 ANSWER_SECONDS = 5.0  # for an address to answer
 CONNECT_SECONDS = 30.0  # for a cluster to accept this machine
 CONNECTING = "import sys, ray; ray.init(address=sys.argv[1], log_to_driver=False, logging_level='error')"
-REFUSED = re.compile(r"AuthToken|AuthenticationError")  # what Ray says to a wrong token, and to none
+REFUSED = re.compile("AuthToken|AuthenticationError|Unauthenticated")  # what Ray says to a wrong token, and to none
 WRONG_TOKEN = "a wrong or no token: set RAY_AUTH_MODE=token and RAY_AUTH_TOKEN or RAY_AUTH_TOKEN_PATH"
 NODE_SECONDS = 120.0  # for a node to import this package and look at its folder
 MEMORY = 100 * 2**20  # of Ray's store of objects, which sweeps hardly use
@@ -35,6 +37,7 @@ LOCAL = {
     "RAY_ENABLE_WINDOWS_OR_OSX_CLUSTER": "0",  # listens on loopback only
     "RAY_worker_niceness": "0",  # workers run at normal priority
     "RAY_USAGE_STATS_ENABLED": "0",
+    "RAY_AUTH_MODE": "token",
 }
 
 
@@ -104,8 +107,7 @@ def started(cpus: float) -> Iterator[Started]:
         except Exception as error:
             raise ConfigError(f"Ray must be able to start on this machine. Received: {last_line(error)}") from error
         try:
-            found = {**mine, "RAY_AUTH_MODE": "token", ADDRESS: info.address_info["gcs_address"]}
-            yield Started(found, info.address_info["raylet_socket_name"])
+            yield Started({**mine, ADDRESS: info.address_info["gcs_address"]}, info.address_info["raylet_socket_name"])
         finally:
             ray.shutdown()
 
@@ -140,22 +142,31 @@ def _connect(address: str) -> str:
     problem = _problem_of_connecting(address)
     if problem:
         raise ConfigError(f"{rule}. Received: {address!r} ({problem})")
-    return str(_init(address=address).address_info["raylet_socket_name"])
+    try:
+        return str(_init(address=address).address_info["raylet_socket_name"])
+    except Exception as error:  # it has ended in the meantime
+        raise ConfigError(f"{rule}. Received: {address!r} ({last_line(error)})") from error
 
 
 def _problem_of_connecting(address: str) -> str:
     """Why this machine cannot connect, found by another process: Ray itself tries for minutes without a limit."""
-    try:
-        ended = subprocess.run(
-            [sys.executable, "-c", CONNECTING, address], text=True, capture_output=True, timeout=CONNECT_SECONDS
-        )
-    except subprocess.TimeoutExpired as error:
-        said = (error.stderr or b"").decode(errors="replace")  # bytes, whatever `text` says
-        return WRONG_TOKEN if REFUSED.search(said) else f"it does not answer within {CONNECT_SECONDS:g} s"
-    if ended.returncode == 0:
-        return ""
-    lines = [line for line in ended.stderr.splitlines() if line.strip()]
-    return WRONG_TOKEN if REFUSED.search(ended.stderr) else lines[-1] if lines else f"exit code {ended.returncode}"
+    command, said = [sys.executable, "-c", CONNECTING, address], ""
+    streams: dict[str, Any] = {"stdout": subprocess.DEVNULL, "stderr": subprocess.PIPE, "text": True}
+    with subprocess.Popen(command, **streams, errors="replace") as asking:
+        limit = threading.Timer(CONNECT_SECONDS, asking.kill)
+        limit.start()
+        try:
+            for line in asking.stderr or ():
+                if REFUSED.search(line):  # Ray goes on asking
+                    return WRONG_TOKEN
+                said = line.strip() or said
+            code = asking.wait()
+        finally:
+            limit.cancel()
+            asking.kill()
+    if code == -signal.SIGKILL:
+        return f"it does not answer within {CONNECT_SECONDS:g} s"
+    return (said or f"exit code {code}") if code else ""
 
 
 def _disconnect(door: str) -> None:
