@@ -6,11 +6,15 @@ import enum
 import functools
 import time
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from typing import Any, Protocol
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 from trainers.results.methods import Point
 from trainers.results.trials import Result
 from trainers.system.streams import quiet
+
+if TYPE_CHECKING:
+    from trainers.sweeps.search import SearchSource
+    from trainers.sweeps.workers import RayWorkers
 
 BUSY_SECONDS = 0.5  # until a run that another process has is tried again
 
@@ -23,19 +27,8 @@ class Returned(enum.Enum):
 
 
 Outcome = Result | Returned | str  # of a run; the text says why its result could not be written
-
-
-class RunSource(Protocol):
-    """Where runs come from: a grid, or a search."""
-
-    total: int | None  # total number of runs, if known
-    planned: dict[str, Point]  # the cells so far, by their names
-
-    def next(self) -> Point | None:
-        """A cell to run; None if there is none, or none before more results are known."""
-
-    def ended(self, cell: Point, result: Result | None) -> None:
-        """Records the result of a cell; None if it is not known."""
+RunSource: TypeAlias = "GridSource | SearchSource"
+Workers: TypeAlias = "ThisProcess | RayWorkers"
 
 
 class GridSource:
@@ -43,6 +36,10 @@ class GridSource:
 
     keras-tuner's own grid derives the next cell from those that have ended: it forgets some after a kill, and hands out
     only one at a time, however many workers there are.
+
+    Attributes:
+        planned: The cells so far, by their names.
+        total: The number of runs; None if it is not known.
     """
 
     def __init__(self, cells: Iterable[Point]) -> None:
@@ -51,10 +48,11 @@ class GridSource:
         self.total: int | None = len(self._waiting)
 
     def next(self) -> Point | None:
+        """A cell to run; None if there is none, or none before more results are known."""
         return self._waiting.popleft() if self._waiting else None
 
     def ended(self, cell: Point, result: Result | None) -> None:
-        """Does nothing: the next cell does not depend on results."""
+        """Takes the result of a cell, None if it is not known. The cells of a grid do not depend on it."""
 
 
 @dataclasses.dataclass(frozen=True)
@@ -83,7 +81,7 @@ class Queue:
         patience: Seconds after which a run is taken from a process that does not finish it.
     """
 
-    def __init__(self, source: RunSource, known: Mapping[str, Result], patience: float) -> None:
+    def __init__(self, source: "RunSource", known: Mapping[str, Result], patience: float) -> None:
         self.source, self.patience = source, patience
         self.unwritten: dict[str, str] = {}  # why runs have no result, by the names of their cells
         self._known = {name: result for name, result in known.items() if result.status != "failed"}
@@ -135,33 +133,16 @@ class Queue:
         return None
 
 
-class Workers(Protocol):
-    """Whatever runs trials: this process, or actors of Ray."""
-
-    @property
-    def has_room(self) -> bool:
-        """Whether one more run can start."""
-
-    def check(self, cells: Sequence[Point], results: Sequence[Result]) -> None:
-        """Raises a `ConfigError` or `DataError` if there are cells that cannot be run. Writes nothing."""
-
-    def start(self, job: Job) -> None: ...
-
-    def finished(self) -> Iterable[tuple[Job, Outcome]]:
-        """Waits a moment, and returns the runs that have ended."""
-
-
-def runs(queue: Queue, workers: Workers) -> Iterator[Result]:
+def runs(queue: Queue, workers: "Workers") -> Iterator[Result]:
     """Runs what is in the queue, and yields the results as they come in."""
+    results: list[Result | None] = []
     while True:
         while workers.has_room and (job := queue.next()) is not None:
             workers.start(job)
+        yield from (result for result in results if result is not None)  # now that the workers are busy again
         if queue.is_over:
             return
-        for job, outcome in workers.finished():
-            result = queue.settle(job, outcome)
-            if result is not None:
-                yield result
+        results = [queue.settle(job, outcome) for job, outcome in workers.finished()]
 
 
 class ThisProcess:
@@ -180,15 +161,18 @@ class ThisProcess:
 
     @property
     def has_room(self) -> bool:
+        """Whether one more run can start."""
         return self._job is None
 
     def check(self, cells: Sequence[Point], results: Sequence[Result]) -> None:
+        """Raises a `ConfigError` or `DataError` if there are cells that cannot be run. Writes nothing."""
         self._trials.check(cells, results)
 
     def start(self, job: Job) -> None:
         self._job = job
 
     def finished(self) -> list[tuple[Job, Outcome]]:
+        """Waits a moment, and returns the runs that have ended."""
         if self._job is None:  # another process has what is left
             time.sleep(BUSY_SECONDS)
             return []

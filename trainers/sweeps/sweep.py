@@ -20,38 +20,6 @@ from trainers.sweeps.space import WORKERS_AT_MOST, grid, trial_config
 from trainers.system.errors import IncompleteError
 from trainers.tasks import load_task
 
-
-class SweepProgress:
-    """The progress line.
-
-    Args:
-        objective: What the runs are compared by.
-        total: Total number of runs, if known.
-        done: Number of runs that were done before.
-        shown: Whether to show the line.
-    """
-
-    def __init__(self, objective: Objective, total: int | None, done: int, shown: bool) -> None:
-        self.best: float | None = None
-        self._objective = objective
-        self._bar = tqdm(total=total, initial=done, unit="trial", desc="sweep", disable=not shown)
-
-    def __enter__(self) -> "SweepProgress":
-        return self
-
-    def __exit__(self, *_: Any) -> None:
-        self._bar.close()
-
-    def finished(self, result: Result) -> None:
-        choose = min if self._objective.direction == "min" else max
-        if result.objective is not None:
-            self.best = result.objective if self.best is None else choose(self.best, result.objective)
-        self._bar.set_postfix_str(
-            "" if self.best is None else f"best {self._objective.label} {self._objective.shown(self.best):.4g}"
-        )
-        self._bar.update(1)
-
-
 ERRORS_SHOWN = 3
 
 
@@ -130,14 +98,20 @@ class SweepRun:
     def _collect(self, queue: Queue, workers: Workers, done: int) -> str:
         """Runs what is in the queue, writes the tables after every result, and returns the last one."""
         tables = self._make_tables(self.folder, self.settings, self.objective, self.results)
-        before = done if self.is_grid else 0
-        with SweepProgress(self.objective, queue.source.total, before, self.settings.progress) as progress:
+        known, hidden = done if self.is_grid else 0, not self.settings.progress
+        with tqdm(total=queue.source.total, initial=known, unit="trial", desc="sweep", disable=hidden) as bar:
             for result in runs(queue, workers):
                 self.results[result.name] = result
                 tables.add(result)
-                progress.finished(result)
+                bar.set_postfix_str(self._best())
+                bar.update()
                 tables.write_soon()
         return tables.write()
+
+    def _best(self) -> str:
+        values = [result.objective for result in self.results.values() if result.objective is not None]
+        best = min if self.objective.direction == "min" else max
+        return f"best {self.objective.label} {self.objective.shown(best(values)):.4g}" if values else ""
 
     @contextlib.contextmanager
     def _workers(self, left: list[Point], source: RunSource) -> Iterator[Workers]:
@@ -175,11 +149,9 @@ class SweepRun:
         reasons = [f"{result.trial}: {result.error}" for result in failed]
         reasons += [f"{name}: {queue.unwritten.get(name, 'not run')}" for name in missing]
         more = f"; and {len(reasons) - ERRORS_SHOWN} more" if len(reasons) > ERRORS_SHOWN else ""
+        again = sweep_command(self.settings.task, str(self.folder.path / CONFIG))
         raise IncompleteError(
             f"{len(failed)} failed, {len(missing)} missing",
             said,
-            f"{'; '.join(reasons[:ERRORS_SHOWN])}{more}. To try these again: {self._command()}",
+            f"{'; '.join(reasons[:ERRORS_SHOWN])}{more}. To try these again: {again}",
         )
-
-    def _command(self) -> str:
-        return sweep_command(self.settings.task, str(self.folder.path / CONFIG))
