@@ -13,11 +13,11 @@ import subprocess
 import sys
 import time
 from collections.abc import Iterator, Mapping, Sequence
-from typing import Any, NamedTuple
+from typing import Any
 
 from trainers.engine.flags import Settings, option, read_config
 from trainers.engine.folder import RunFolder
-from trainers.engine.program import parse_arguments, run_program
+from trainers.engine.program import run_program
 from trainers.reproduction.plan import PLANS, Plans
 from trainers.reproduction.progress import StepProgress, outlook
 from trainers.reproduction.steps import Step, default_workers
@@ -55,23 +55,12 @@ class ReproductionConfig(Settings):
         require(self.data is None or self.full, "--data is for --full", self.data)
 
 
-class StepRun(NamedTuple):
-    """A step that is about to run."""
-
-    step: Step
-    config: Any
-    flags: list[str]
-    environment: Mapping[str, str]
-    log: pathlib.Path
-
-
 def reproduce(config: ReproductionConfig, plans: Plans = PLANS) -> str:
     """Runs the steps that are not done yet, writes the page of all results, and returns the answer and its path."""
     folder = pathlib.Path(config.output_dir)
     chosen, without_data = _chosen(config, plans.full if config.full else plans.quick)
     workers = config.workers or default_workers()
-    flags = {step.name: step.flags(folder, workers, config.data) for step in chosen}
-    configs = {step.name: parse_arguments(step.config_class, flags[step.name]) for step in chosen}
+    configs = {step.name: step.config(folder, workers, config.data) for step in chosen}
     if not config.dry_run:
         check_unlocked(folder)
     runs = {step.name: RunFolder(configs[step.name], step.task, chief=not config.dry_run) for step in chosen}
@@ -87,12 +76,17 @@ def reproduce(config: ReproductionConfig, plans: Plans = PLANS) -> str:
     if folder.exists():
         checked_output(str(page))
     left = [step for step in chosen if shares[step.name] < 1]
+    failed: list[str] = []
     with locked(folder), _ray_for(left, workers) as environment:
-        pending = [
-            StepRun(step, configs[step.name], flags[step.name], environment, folder / LOGS / f"{step.name}.log")
-            for step in left
-        ]
-        failed = _run(pending, StepProgress(chosen, shares))
+        with StepProgress(chosen, shares) as progress:
+            for step in left:
+                flags, log = step.flags(folder, workers, config.data), folder / LOGS / f"{step.name}.log"
+                progress.begin(step)
+                if _run(step, configs[step.name], flags, environment, log, progress):
+                    progress.end(step)
+                else:
+                    failed.append(step.name)
+                    progress.end(step, f"FAILED: {_last_line(log)} (see {log})")
         shown = write_page([str(folder / place) for place in plans.places if (folder / place).exists()], str(page))
     if failed:
         sys.exit(
@@ -148,36 +142,38 @@ def _ray_for(steps: Sequence[Step], workers: int) -> Iterator[Mapping[str, str]]
         yield ray.environment
 
 
-def _run(runs: Sequence[StepRun], progress: StepProgress) -> list[str]:
-    """Runs the steps, each in its own process, and returns the names of those that failed."""
-    failed = []
-    with progress:
-        for run in runs:
-            progress.begin(run.step)
-            if _run_one(run, progress):
-                progress.end(run.step)
-            else:
-                failed.append(run.step.name)
-                progress.end(run.step, f"FAILED: {_last_line(run.log)} (see {run.log})")
-    return failed
+def _run(
+    step: Step,
+    config: Any,
+    flags: Sequence[str],
+    environment: Mapping[str, str],
+    log: pathlib.Path,
+    progress: StepProgress,
+) -> bool:
+    """Runs a step in a process of its own, and returns whether it has succeeded. What it prints is written to its log.
 
-
-def _run_one(run: StepRun, progress: StepProgress) -> bool:
-    """Runs one step. What it prints is written to its log."""
-    run.log.parent.mkdir(parents=True, exist_ok=True)
-    with run.log.open("a") as file:
+    Args:
+        step: The step.
+        config: Its config.
+        flags: The same on the command line.
+        environment: By which its sweep finds Ray.
+        log: Where its output goes.
+        progress: Shows how much of it is done.
+    """
+    log.parent.mkdir(parents=True, exist_ok=True)
+    with log.open("a") as file:
         print(time.strftime("-- %Y-%m-%d %H:%M:%S"), file=file, flush=True)
         # In a session of its own: Ctrl-C reaches every process of a terminal, and this process passes it on.
         process = subprocess.Popen(
-            [sys.executable, "-m", run.step.program, *run.flags],
-            env={**os.environ, **run.environment, signals.PARENT: str(os.getpid())},
+            [sys.executable, "-m", f"trainers.{step.program}", *flags],
+            env={**os.environ, **environment, signals.PARENT: str(os.getpid())},
             stdout=file,
             stderr=file,
             start_new_session=True,
         )
     try:
         while process.poll() is None:
-            progress.show(run.step, run.step.done(run.config))
+            progress.show(step, step.done(config))
             with contextlib.suppress(subprocess.TimeoutExpired):
                 process.wait(LOOK_EVERY)
     except BaseException:

@@ -5,7 +5,7 @@ import functools
 import json
 import os
 import pathlib
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from typing import Any
 
 from trainers.engine.flags import Settings
@@ -20,8 +20,6 @@ CONFIGS = "configs"  # relative to the working directory, a checkout
 CACHE = "cache"  # in the folder of the reproduction, because the data may be read-only
 WORKERS_AT_MOST = 4  # each needs about a gigabyte
 
-NO_DATA: Mapping[str, str] = {}
-
 
 @dataclasses.dataclass(frozen=True)
 class Step:
@@ -30,24 +28,20 @@ class Step:
     Args:
         name: The name of the step in `--only`, and of its folder.
         title: A description in a few words.
-        program: The module that is run, which does not repeat what is already done.
-        task: The task in its config.json.
+        program: The module of `trainers` that is run, which does not repeat what is already done.
         config_class: The class of its flags.
-        arguments: The flags on its command line.
         seconds: Approximate time on two cores, used only to estimate the time left.
-        done: Returns how much is done, as (done, total, unit). Called while the step runs.
-        folder: Its folder, if not `name`: that of the sweep that the step adds runs to.
+        arguments: The flags on its command line.
+        folder: Its folder, if not `name`: that of the sweep to which it adds runs with a tuned warmup.
         data: Flags whose values are files or folders below `--data`.
     """
 
     name: str
     title: str
     program: str
-    task: str
-    config_class: type[Settings]
-    arguments: tuple[str, ...]
+    config_class: Any
     seconds: float
-    done: Callable[[Any], tuple[int, int, str] | None] = lambda _: None
+    arguments: tuple[str, ...] = ()
     folder: str = ""
     data: Mapping[str, str] = dataclasses.field(default_factory=dict)
 
@@ -70,8 +64,18 @@ class Step:
     def is_sweep(self) -> bool:
         return issubclass(self.config_class, SweepSettings)
 
+    @property
+    def task(self) -> str:
+        """The task in its config.json."""
+        return f"sweep of {self.config_class.task}" if self.is_sweep else self.program
+
+    def done(self, config: Any) -> tuple[int, int, str] | None:
+        """How much is done, as (done, total, unit), also while the step runs."""
+        return trials_done(config, tuned=bool(self.folder)) if self.is_sweep else updates_done(config)
+
     def config(self, folder: pathlib.Path, workers: int, data: str | None = None) -> Settings:
-        return parse_arguments(self.config_class, self.flags(folder, workers, data))
+        config: Settings = parse_arguments(self.config_class, self.flags(folder, workers, data))
+        return config
 
     def missing_data(self, data: str | None) -> list[str]:
         """The files and folders that it needs and `--data` lacks."""
@@ -82,39 +86,20 @@ def default_workers() -> int:
     return min(os.cpu_count() or 1, WORKERS_AT_MOST)
 
 
-def sweep_step(
-    name: str, title: str, task: str, seconds: float, config: str, folder: str = "", data: Mapping[str, str] = NO_DATA
-) -> Step:
-    """A sweep of a task with the flags of a config below configs/reproduce.
+def sweep_step(name: str, title: str, task: str, seconds: float, config: str, folder: str = "", **data: str) -> Step:
+    """A sweep of a task with the flags of a config below configs/reproduce."""
+    arguments = (f"--flagfile={CONFIGS}/reproduce/{config}.flags",)
+    return Step(name, title, "sweep", sweep_config_class(task), seconds, arguments, folder, data)
 
-    With a `folder`, it adds the runs of a tuned warmup to the sweep there, and counts only these.
+
+def trials_done(config: Any, tuned: bool = False) -> tuple[int, int, str]:
+    """How many of the runs that a config asks for have ended; the folder may contain others.
+
+    Args:
+        config: The settings of the sweep.
+        tuned: Whether to count only runs with a tuned warmup.
     """
-    return Step(
-        name,
-        title,
-        program="trainers.sweep",
-        task=f"sweep of {task}",
-        config_class=sweep_config_class(task),
-        arguments=(f"--flagfile={CONFIGS}/reproduce/{config}.flags",),
-        seconds=seconds,
-        done=tuned_trials_done if folder else trials_done,
-        folder=folder,
-        data=data,
-    )
-
-
-def trials_done(config: Any) -> tuple[int, int, str]:
-    """How many of the runs that a config asks for have ended; the folder may contain others."""
-    return _ended(config, _cell_names(config))
-
-
-def tuned_trials_done(config: Any) -> tuple[int, int, str]:
-    """The same for runs with a tuned warmup."""
-    return _ended(config, _cell_names(config, tuned=True))
-
-
-def _ended(config: Any, asked: frozenset[str]) -> tuple[int, int, str]:
-    folder = pathlib.Path(config.output_dir)
+    folder, asked = pathlib.Path(config.output_dir), _cell_names(config, tuned)
     ended = {trial.name.partition(AGAIN)[0] for trial in finished_trials(folder)}
     if (folder / RESULTS).exists():
         ended |= {result.name for result in read_table(folder / RESULTS)}
@@ -122,12 +107,12 @@ def _ended(config: Any, asked: frozenset[str]) -> tuple[int, int, str]:
 
 
 @functools.lru_cache
-def _cell_names(config: Any, tuned: bool = False) -> frozenset[str]:
+def _cell_names(config: Any, tuned: bool) -> frozenset[str]:
     return frozenset(cell.name for cell in grid(config) if not tuned or cell.warmup in TUNED_WARMUPS)
 
 
 def updates_done(config: Any) -> tuple[int, int, str] | None:
-    """The updates of a training run so far, from its last complete record."""
+    """The updates of a training run so far, from its last complete record; None if it writes none."""
     try:
         lines = (pathlib.Path(config.output_dir) / RECORDS).read_text().split("\n")
         return json.loads(lines[-2])["updates"], config.steps, "updates"
