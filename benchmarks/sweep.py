@@ -1,11 +1,13 @@
 """The digits grid, 27 cells x 2 seeds: `trainers.sweep` compared with keras-tuner's `GridSearch`.
 
 Command: `python -m benchmarks.sweep`; `--epochs`, `--seeds` and `--more_seeds` make it shorter. Every contender is a
-process, timed from its start. Then one worker and two with more seeds, a sweep with 1,000 finished trials that is
-started again (timed without imports), and what handing out runs costs the driver, with workers that do nothing.
+process, timed from its start. Then with more seeds: one worker, two, and two processes without Ray that share the
+seeds. Then a sweep with 1,000 finished trials that is started again (timed without imports), and what handing out runs
+costs the driver, with workers that do nothing.
 """
 
 import argparse
+import concurrent.futures
 import csv
 import os
 import pathlib
@@ -62,6 +64,13 @@ def our_way(folder, epochs, seeds, workers):
     with (pathlib.Path(folder) / str(workers) / "results.csv").open() as file:
         errors = [float(row["val_error"]) for row in csv.DictReader(file)]
     return len(errors), statistics.mean(errors)
+
+
+def without_ray(folder, epochs, seeds):
+    """The same with two processes that know nothing of each other, each with half of the seeds: the machine's limit."""
+    with concurrent.futures.ThreadPoolExecutor() as pool:
+        halves = list(pool.map(lambda half: our_way(f"{folder}/{half}", epochs, seeds[half::2], 1), (0, 1)))
+    return sum(trials for trials, _ in halves), statistics.mean(error for _, error in halves)
 
 
 def seconds_to_read(folder):
@@ -186,6 +195,10 @@ def compare(options):
             )
             for workers in (1, 2)
         )
+        apart = timed(
+            "trainers.sweep, two processes apart",
+            lambda: without_ray(f"{folder}/apart", options.epochs, options.more_seeds),
+        )
         trials, reading = run(["benchmarks.sweep", "--read", folder]).split()[-2:]
     rate = float(run(["benchmarks.sweep", "--hand_out", "10000", "2"]).split()[-2])
     memory = float(run(["benchmarks.sweep", "--hand_out", "1000", "64"]).split()[-1])
@@ -197,6 +210,7 @@ def compare(options):
         ("memory of the driver with 64 workers, MB", memory, "< 500", memory < 500),
     ):
         print(f"  {text:<42} {value:8.2f}   goal {goal:<6}  {'reached' if reached else 'MISSED'}")
+    print(f"  two processes without Ray, times as fast as one: {one / apart:.2f}, which the machine allows")
 
 
 if __name__ == "__main__":
