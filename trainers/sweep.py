@@ -14,7 +14,6 @@ from absl import flags
 from trainers.engine.flags import make_config
 from trainers.engine.program import complain, parse_flags, run_program
 from trainers.results.layout import RESULTS
-from trainers.results.results_csv import read_frame
 from trainers.sweeps.space import DEFAULT_TASK, sweep_config_class
 from trainers.system.errors import ConfigError, require
 from trainers.system.streams import quiet
@@ -71,6 +70,8 @@ def run(task: "Task | str", output_dir: str | pathlib.Path, **options: Any) -> "
 
 def read(output_dir: str | pathlib.Path) -> "pandas.DataFrame":
     """The table of a sweep, finished or not, with every number to the last bit."""
+    from trainers.results.results_csv import read_frame  # pandas would slow every --help
+
     return read_frame(pathlib.Path(output_dir) / RESULTS)
 
 

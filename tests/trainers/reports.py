@@ -11,6 +11,7 @@ from trainers.figures.config import SimulationConfig
 from trainers.figures.programs import simulate
 from trainers.results.folders import Folder
 from trainers.results.methods import METHODS, Point, method_flags
+from trainers.results.results_csv import frame_of
 from trainers.results.runs import Measured, Sweep
 from trainers.results.tasks import OBJECTIVES, Objective
 from trainers.results.trials import Result
@@ -87,7 +88,9 @@ def folder_of(task, path=None, **config):
 def made_sweep(results, grid=None, task="image_classification"):
     """A sweep from results alone."""
     objective = OBJECTIVES.get(task, Objective("val_error", "validation error", "min"))
-    return Sweep(folder_of(f"sweep of {task}", dataset="digits"), objective, tuple(results), grid, ())
+    return Sweep(
+        folder_of(f"sweep of {task}", dataset="digits"), objective, frame_of(results, objective.metric, grid), grid, ()
+    )
 
 
 def series(**changes):

@@ -4,7 +4,11 @@ import itertools
 
 import numpy as np
 
+from trainers.evidence.summary import Summary
 from trainers.results.methods import Point
+from trainers.results.results_csv import frame_of
+from trainers.results.table import tabulate
+from trainers.results.tasks import Objective, Terms
 from trainers.results.trials import Result
 
 GRID = {
@@ -29,6 +33,16 @@ def sweep(objective, grid=GRID):
         else:
             results.append(Result.measured(f"{index:04}", point, value, {}, 1.0))
     return results
+
+
+def summary_of(results, direction="min", grid=None, title="Sweep", terms=Terms()):  # noqa: B008 - is frozen
+    """What is told of a sweep from results alone."""
+    runs = frame_of(results, "loss", grid)
+    return Summary(tabulate(runs, Objective("loss", "loss", direction), grid), runs, title, terms)
+
+
+def table_of(results, direction="min", grid=None):
+    return summary_of(results, direction, grid).table
 
 
 def noisy_sweep(effects, seeds=3, rows=4, noise=0.1, seed=0):

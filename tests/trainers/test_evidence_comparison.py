@@ -6,10 +6,10 @@ import numpy as np
 import pytest
 from scipy import stats
 
+from tests.trainers import sweeps
 from tests.trainers.sweeps import noisy_sweep, sweep
 from trainers.evidence.comparison import Verdict, compare
 from trainers.evidence.findings import findings
-from trainers.results.table import tabulate
 from trainers.results.tasks import Margin, Terms
 
 EQUIVALENT, DIFFERENT, INCONCLUSIVE = Verdict
@@ -22,7 +22,7 @@ GRID = {"learning_rate": [0.1, 0.01], "beta_2": [0.999], "warmup": list(THREE), 
 
 def table_of(results, direction="min", **grid):
     methods = list(dict.fromkeys(result.values["warmup"] for result in results))
-    return tabulate(results, "loss", direction, {"warmup": methods, **grid})
+    return sweeps.table_of(results, direction, {"warmup": methods, **grid})
 
 
 def told(results, terms=TERMS, **grid):
@@ -71,7 +71,7 @@ def test_only_methods_that_ran_are_named():
     results = [
         run for run in noisy_sweep({**EQUAL, "none": 0.0}, seeds=5) if run.values["warmup"] != "untuned_exponential"
     ]
-    table = tabulate(results, "loss", "min", {"warmup": [*THREE, "none"]})
+    table = sweeps.table_of(results, grid={"warmup": [*THREE, "none"]})
     comparison = compare(table, MARGIN)
     assert comparison.methods == ("untuned_linear", "radam", "none")
     assert not any("untuned_exponential" in sentence for sentence in findings(table, comparison, TERMS))

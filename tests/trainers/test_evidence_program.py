@@ -84,7 +84,7 @@ def test_files_that_are_kept_say_what_the_trials_said(tmp_path):
     whole, without, file = (rows_of(tmp_path / name) for name in ("whole", "kept", "file"))
     assert without == file
     assert [{**row, "source": ""} for row in whole] == [{**row, "source": ""} for row in without]
-    assert len(read_runs([str(store)]).sweeps[0].results) == 30  # and so on the page
+    assert len(read_runs([str(store)]).sweeps[0].runs) == 30  # and so on the page
 
 
 def test_a_file_alone_is_known_by_its_objective(tmp_path):

@@ -15,7 +15,7 @@ from trainers.evidence.pages import SAID, begin, new_page, unfounded, with_parts
 from trainers.evidence.program import judge_sweeps
 from trainers.evidence.questions import answers, published_answers
 from trainers.evidence.sources import read_analyses, read_sweeps
-from trainers.evidence.summary import summary_csv, summary_markdown
+from trainers.evidence.summary import Summary, summary_csv
 from trainers.evidence.tables import tuned_texts
 from trainers.figures.paper import draw_gradients
 from trainers.reports.method_claims import judged, method_claims
@@ -35,7 +35,7 @@ PATHS = re.compile(r"(?:(?<=^)|(?<=[\s\"'=,(:\[]))[~/]+[\w.@+-]+/[\w.@+-]", re.M
 
 def summary(sweep):
     """The tables and verdicts that follow from the other files."""
-    return summary_markdown(sweep.table(), f"{sweep.task}, {sweep.subject}", sweep.results, sweep.terms)
+    return Summary(sweep.table(), sweep.runs, f"{sweep.task}, {sweep.subject}", sweep.terms).markdown()
 
 
 def told(folder):
@@ -44,7 +44,7 @@ def told(folder):
     assert not runs.problems
     [sweep] = runs.sweeps
     table = sweep.table()
-    return summary_csv(table), summary_markdown(table, results=sweep.results), method_claims([judged(sweep)])
+    return summary_csv(table), Summary(table, sweep.runs).markdown(), method_claims([judged(sweep)])
 
 
 def test_a_table_alone_says_what_the_folder_of_the_sweep_says(tmp_path):
@@ -93,7 +93,7 @@ def test_nothing_large_and_nothing_of_a_machine_is_in_the_repository():
 def test_everything_in_the_repository_can_be_read():
     runs = read_runs(FOLDERS)
     assert not runs.problems
-    assert all(sweep.results for sweep in runs.sweeps)
+    assert all(len(sweep.runs) for sweep in runs.sweeps)
 
 
 def test_tables_and_verdicts_of_the_documentation_are_those_of_the_runs_that_are_kept():

@@ -100,7 +100,7 @@ def test_folders_are_found_below_and_once_but_trials_belong_to_their_sweep(tmp_p
     (tmp_path / "runs/other/config.json").write_text('{"architectures": []}')  # of another program
     runs = read_runs([str(tmp_path / "runs"), str(tmp_path / "runs/mine")])
     assert [folder.name for folder in runs.folders] == ["deep/sweep", "mine"]
-    assert len(runs.sweeps[0].results) == 18
+    assert len(runs.sweeps[0].runs) == 18
     trial = next((tmp_path / "runs/deep/sweep/trials").iterdir())
     assert [folder.task for folder in read_runs([str(trial)]).folders] == ["image_classification"]
 
@@ -186,7 +186,7 @@ def test_a_sweep_that_is_running_or_was_killed_shows_what_there_is(tmp_path):
     with (started / "metrics.jsonl").open("a") as file:
         file.write('{"step": 110, "upd')  # the kill came here
     sweep = read_runs([str(folder)]).sweeps[0]
-    assert (len(sweep.results), sweep.planned, len(sweep.trials)) == (12, 18, 18)
+    assert (len(sweep.runs), sweep.planned, len(sweep.trials)) == (12, 18, 18)
     running = [trial for trial in sweep.trials if trial.status == "running"]
     assert {(trial.method, trial.seed) for trial in running} == {(method, 3) for method in reports.METHODS}
     assert [len(trial.records) for trial in running] == [10] * 6

@@ -9,9 +9,8 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from trainers.evidence.summary import summary_markdown, summary_text
-from trainers.evidence.tuned import duels, duels_csv, outcomes
-from trainers.results.table import tabulate
+from tests.trainers.sweeps import summary_of
+from trainers.evidence.tuned import duels_csv, outcomes
 from trainers.results.trials import Result
 
 PERIODS = (10.0, 100.0)
@@ -30,7 +29,7 @@ def results_of(objective, seeds=4, rates=(1e-3,), periods=PERIODS, rules=("radam
 
 
 def duels_of(results, direction="min"):
-    return duels(tabulate(results, "val_error", direction), results)
+    return summary_of(results, direction).duels
 
 
 def test_the_period_is_chosen_on_one_half_of_the_seeds_and_judged_on_the_other():
@@ -53,14 +52,15 @@ def test_shares_are_chosen_among_shares_and_periods_among_periods():
     size = {10.0: 1.0, 100.0: 2.0, 0.05: 3.0, 0.1: 4.0, None: 5.0}
     results = results_of(lambda rate, warmup, period, seed: size[period], periods=(*PERIODS, 0.05, 0.1))
     results = [dataclasses.replace(result, values=as_share(result.values)) for result in results]
-    table = tabulate(results, "val_error", "min")
+    summary = summary_of(results)
+    table = summary.table
     assert table.methods == ("linear 10", "linear 100", "linear 5 %", "linear 10 %", "radam")
-    by_period, by_share = duels(table, results)
+    by_period, by_share = summary.duels
     assert (by_period.periods, by_share.periods) == ((10.0, 10.0), (0.05, 0.05))
     first, second = csv.DictReader(io.StringIO(duels_csv(table, [by_period, by_share])))
     assert (first["period_1"], first["share_1"]) == ("10.0", "")
     assert (second["period_1"], second["share_1"], second["difference"]) == ("", "0.05", "-2.0")
-    page = summary_markdown(table, "Sweep", results)
+    page = summary.markdown()
     assert "linear with the best period - radam: -4" in page
     assert "linear with the best share - radam: -2" in page
     assert "| linear | 5 % and 5 % | radam |" in page
@@ -83,7 +83,7 @@ def test_the_luck_of_the_best_of_many_periods_does_not_count():
     rng, lucky, fair = np.random.default_rng(0), [], []
     for _ in range(40):
         results = results_of(lambda *_: rng.normal(), seeds=6, periods=tuple(range(1, 21)))
-        table = tabulate(results, "val_error", "min")
+        table = summary_of(results).table
         row = table.rows[0]
         best = min(table.cell(row, f"linear {period}").mean for period in range(1, 21))
         lucky.append(best - table.cell(row, "radam").mean)
@@ -95,14 +95,14 @@ def test_the_luck_of_the_best_of_many_periods_does_not_count():
 def test_a_planted_gain_is_found_and_so_is_what_it_cost():
     rng = np.random.default_rng(1)
     results = results_of(lambda rate, warmup, period, seed: (9.0 if period == 10 else 10.0) + rng.normal(0, 0.05), 6)
-    table = tabulate(results, "val_error", "min")
-    (outcome,) = outcomes(duels_of(results))
+    summary = summary_of(results)
+    (outcome,) = outcomes(summary.duels)
     assert outcome.difference.interval()[1] < -0.8
     assert (outcome.tuned_runs, outcome.untuned_runs) == (12, 6)
-    said = summary_text(table, "Sweep", results)
+    said = summary.text()
     assert "linear with the best period - radam: -" in said
     assert said.strip().endswith("the tuned one is better. The tuning took 12 runs, radam 6.")
-    page = summary_markdown(table, "Sweep", results)
+    page = summary.markdown()
     assert page.rindex("## Tuned against untuned") > page.rindex("## The methods compared")
 
 
@@ -130,10 +130,9 @@ def test_the_file_has_a_row_for_each_cell_and_the_outcome_is_over_all():
     results = results_of(
         lambda rate, w, period, seed: shift[rate] * bool(period) + seed * 0.1 * bool(period), rates=shift
     )
-    table = tabulate(results, "val_error", "min")
-    found = duels(table, results)
-    rows = list(csv.DictReader(io.StringIO(duels_csv(table, found))))
+    summary = summary_of(results)
+    rows = list(csv.DictReader(io.StringIO(duels_csv(summary.table, summary.duels))))
     assert [row["learning_rate"] for row in rows] == ["0.001", "0.01"]
     assert [float(row["difference"]) for row in rows] == pytest.approx([1.15, 3.15])
-    (outcome,) = outcomes(found)
+    (outcome,) = outcomes(summary.duels)
     assert (outcome.difference.mean, outcome.difference.cells) == (pytest.approx(2.15), 2)

@@ -13,7 +13,7 @@ from statsmodels.stats.multitest import multipletests
 
 from trainers.evidence.differences import Difference, Pair, difference_of
 from trainers.evidence.power import seeds_needed
-from trainers.results.table import Row, Table
+from trainers.results.table import DONE, MISSING, Row, Table
 from trainers.results.tasks import Margin
 
 RATE_LEVEL = 0.05
@@ -35,48 +35,27 @@ class Rates:
 
 def divergence_rates(table: Table, methods: tuple[str, ...]) -> tuple[Rates, ...]:
     """The rates of each pair of methods; empty if no run has diverged."""
-    counts = {method: _divergence_counts(table, method) for method in methods}
-    if not any(diverged for diverged, _ in counts.values()):
+    runs = table.runs[table.runs.method.isin(methods) & table.runs.status.isin(["diverged", DONE])]
+    counts = runs.groupby("method").status.agg(diverged=lambda ends: int((ends == "diverged").sum()), runs="size")
+    if not counts.diverged.any():
         return ()
-    pairs = [pair for pair in itertools.combinations(methods, 2) if all(counts[method][1] for method in pair)]
+    pairs = [pair for pair in itertools.combinations(methods, 2) if {*pair} <= {*counts.index}]
     if not pairs:
         return ()
-    p_values = [
-        float(
-            stats.fisher_exact([[counts[method][0], counts[method][1] - counts[method][0]] for method in pair]).pvalue
-        )
-        for pair in pairs
-    ]
+    found = [[(int(counts.diverged[method]), int(counts.runs[method])) for method in pair] for pair in pairs]
+    p_values = [float(stats.fisher_exact([[lost, runs - lost] for lost, runs in each]).pvalue) for each in found]
     adjusted = multipletests(p_values, method="holm")[1]
     return tuple(
-        Rates(
-            pair,
-            (counts[pair[0]][0], counts[pair[1]][0]),
-            (counts[pair[0]][1], counts[pair[1]][1]),
-            float(p),
-        )
-        for pair, p in zip(pairs, adjusted, strict=True)
+        Rates(pair, (first[0], second[0]), (first[1], second[1]), float(p))
+        for pair, (first, second), p in zip(pairs, found, adjusted, strict=True)
     )
 
 
 def same_runs_diverged(table: Table, methods: tuple[str, ...]) -> bool:
     """Whether runs of the same cells and seeds diverged for each method: then the others compare fairly."""
-    diverged = {
-        method: {(row, seed) for row in table.rows for seed in _diverged_seeds(table, row, method)}
-        for method in methods
-    }
-    return all(each == diverged[methods[0]] for each in diverged.values())
-
-
-def _divergence_counts(table: Table, method: str) -> tuple[int, int]:
-    """The number of runs that diverged, and of runs that diverged or are done."""
-    cells = [table.cell(row, method) for row in table.rows]
-    diverged = sum(cell.diverged for cell in cells)
-    return diverged, diverged + sum(cell.n for cell in cells)
-
-
-def _diverged_seeds(table: Table, row: tuple[object, ...], method: str) -> list[object]:
-    return [seed for seed, status in table.cell(row, method).ends.items() if status == "diverged"]
+    lost = table.runs[table.runs.status == "diverged"]
+    places = [{*lost[lost.method == method][["row", "seed"]].itertuples(index=False)} for method in methods]
+    return all(each == places[0] for each in places)
 
 
 LEAST_SEEDS = 3
@@ -198,12 +177,10 @@ def decide(low: np.ndarray, high: np.ndarray, margin: Any) -> tuple[Any, Any]:
 
 def compare(table: Table, margin: Margin | None, methods: Sequence[str] | None = None) -> Comparison:
     """Compares the methods of a table that have runs; only those in `methods` if given."""
-    ran = tuple(
-        method
-        for method in table.methods
-        if (methods is None or method in methods) and any(table.cell(row, method).runs for row in table.rows)
-    )
-    values = {method: values_of(table, method) for method in ran}
+    asked = table.methods if methods is None else methods
+    ran = table.ran(asked)
+    values = {method: table.values(method) for method in ran}
+    ends = table.runs[table.runs.method.isin(asked)].status
     return Comparison(
         ran,
         tuple(difference_of(pair, values[pair[0]], values[pair[1]]) for pair in itertools.combinations(ran, 2)),
@@ -211,9 +188,9 @@ def compare(table: Table, margin: Margin | None, methods: Sequence[str] | None =
         margin.text if margin is not None else "",
         divergence_rates(table, ran),
         tuple(_failed_runs(table, ran)),
-        sum(table.missing(row, method) for row in table.rows for method in table.methods if _asked(method, methods)),
-        not ran or same_runs_diverged(table, ran),
-        tuple(seed for seed in table.seeds if any(seed in cell.values for cell in table.cells.values())),
+        int((ends == MISSING).sum()),
+        same_runs_diverged(table, ran),
+        tuple(seed for seed in table.seeds if seed in {*table.runs.seed[table.runs.status == DONE]}),
     )
 
 
@@ -224,26 +201,12 @@ def margin_in(table: Table, margin: Margin | None, methods: Sequence[str] | None
     return margin.absolute(math.fsum(means) / len(means)) if margin is not None and means else None
 
 
-def values_of(table: Table, method: str) -> np.ndarray:
-    """The values of a method, [rows, seeds], NaN where a run has none."""
-    return np.array(
-        [[table.cell(row, method).values.get(seed, math.nan) for seed in table.seeds] for row in table.rows]
-    ).reshape(len(table.rows), len(table.seeds))
-
-
 def cell_differences(table: Table, row: Row, pairs: Iterable[Pair]) -> list[Difference]:
     """The differences of pairs in a single cell."""
     at = table.rows.index(row)
-    return [difference_of(pair, *(values_of(table, method)[at : at + 1] for method in pair)) for pair in pairs]
+    return [difference_of(pair, *(table.values(method)[at : at + 1] for method in pair)) for pair in pairs]
 
 
-def _asked(method: str, methods: Sequence[str] | None) -> bool:
-    return methods is None or method in methods
-
-
-def _failed_runs(table: Table, methods: Iterable[str]) -> Iterable[tuple[str, tuple[tuple[str, Any], ...]]]:
-    for method in methods:
-        for row in table.rows:
-            for seed, status in table.cell(row, method).ends.items():
-                if status == "failed":
-                    yield method, (*zip(table.row_names, row, strict=True), ("seed", seed))
+def _failed_runs(table: Table, methods: Sequence[str]) -> Iterable[tuple[str, tuple[tuple[str, Any], ...]]]:
+    for run in table.runs[(table.runs.status == "failed") & table.runs.method.isin(methods)].itertuples():
+        yield run.method, (*table.named(table.rows[run.row]).items(), ("seed", run.seed))

@@ -104,7 +104,7 @@ def position(table: Table, difference: Difference, margin: float | None) -> str:
     if verdict is Verdict.EQUIVALENT:
         return ": inside the margin"
     if verdict is Verdict.DIFFERENT:
-        better = (difference.mean < 0) == (table.direction == "min")
+        better = table.better(difference.mean, 0.0)
         return f": outside the margin, {difference.pair[1]} is {'better' if better else 'worse'}"
     return ": reaches across the margin"
 

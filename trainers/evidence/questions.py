@@ -20,22 +20,16 @@ ANY_WARMUP = tuple(name for name in UNTUNED if name != "none")
 QUESTIONS = ("warmups", "first steps", "no warmup", "methods")
 
 
-def ran(table: Table, methods: Sequence[str]) -> list[str]:
-    """Those of the given methods that have runs."""
-    return [m for m in table.methods if m in methods and any(table.cell(row, m).runs for row in table.rows)]
-
-
-def method_groups(table: Table) -> list[tuple[str, list[str]]]:
+def method_groups(table: Table) -> list[tuple[str, Sequence[str]]]:
     """The questions, each with the methods that answer it; no warmup is compared with each warmup in turn.
 
     If no question fits, all methods are compared.
     """
-    groups = [(QUESTIONS[0], ran(table, METHODS)), (QUESTIONS[1], ran(table, FIRST_STEP_RULES))]
-    if ran(table, ["none"]):
-        groups += [(QUESTIONS[2], ["none", warmup]) for warmup in ran(table, ANY_WARMUP)]
-    groups = [(question, methods) for question, methods in groups if len(methods) > 1]
-    every = ran(table, table.methods)
-    return groups or ([(QUESTIONS[3], every)] if len(every) > 1 else [])
+    asked: list[tuple[str, Sequence[str]]] = [(QUESTIONS[0], METHODS), (QUESTIONS[1], FIRST_STEP_RULES)]
+    asked += [(QUESTIONS[2], ["none", warmup]) for warmup in table.ran(ANY_WARMUP) if table.ran(["none"])]
+    groups = [(question, ran) for question, methods in asked if len(ran := table.ran(methods)) > 1]
+    every = table.ran(table.methods)
+    return [*groups] or ([(QUESTIONS[3], every)] if len(every) > 1 else [])
 
 
 # The paper prints one decimal: a deviation of 0.1 may be up to 0.15, and 0.0 up to 0.05. These upper limits are used,

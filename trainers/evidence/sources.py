@@ -7,7 +7,7 @@ from trainers.evidence.analyses import NEEDED
 from trainers.results.folders import SWEEP_OF, Folder, find_folders
 from trainers.results.layout import CONFIG, RESULTS
 from trainers.results.records import read_series
-from trainers.results.results_csv import parse_results
+from trainers.results.results_csv import frame_of, parse_results
 from trainers.results.runs import ANALYSIS, DAMAGE, Measured, Sweep, described, read_sweep
 from trainers.results.tasks import OBJECTIVES, objective_named
 from trainers.system.errors import ConfigError, require
@@ -66,4 +66,4 @@ def _from_file(path: pathlib.Path, problems: list[str]) -> Iterable[Sweep]:
     task = next((name for name, each in OBJECTIVES.items() if each.metric == metric), metric)
     name = path.resolve().parent.name if path.name == RESULTS else path.stem
     folder = Folder(path, name, f"{SWEEP_OF}{task}", {})
-    yield Sweep(folder, objective_named(task, metric, "min"), tuple(results), None, ())
+    yield Sweep(folder, objective_named(task, metric, "min"), frame_of(results, metric), None, ())

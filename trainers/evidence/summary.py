@@ -2,40 +2,43 @@
 
 import collections
 import dataclasses
+import functools
 import logging
 import statistics
 import time
-from collections.abc import Iterable, Sequence
 from typing import Any
 
+from pandas import DataFrame
+
 from trainers.engine.folder import RunFolder
+from trainers.evidence.comparison import Comparison
 from trainers.evidence.findings import NOTE, cell_table, grouped_findings
 from trainers.evidence.questions import method_groups
-from trainers.evidence.tuned import TUNED_NOTE, TUNED_TITLE, duels, duels_csv, tuned_findings, tuned_table
-from trainers.results.formats import NOTHING, aligned, decimals, fixed, markdown_table, significant, value_text
+from trainers.evidence.tuned import TUNED_NOTE, TUNED_TITLE, Duel, duels, duels_csv, tuned_findings, tuned_table
+from trainers.results.formats import NOTHING, aligned, counted, decimals, fixed, markdown_table, significant, value_text
 from trainers.results.layout import CONFIG, RESULTS, SUMMARY, SUMMARY_TABLE, TUNED
-from trainers.results.results_csv import ENVIRONMENT, csv_text, results_csv
+from trainers.results.results_csv import ENVIRONMENT, LABEL, csv_text, frame_of
 from trainers.results.table import METHOD, Cell, Table, tabulate
 from trainers.results.tasks import Objective, Terms, data_name, margin_of, sweep_command
-from trainers.results.trials import Result, in_unit
+from trainers.results.trials import Result
 from trainers.sweeps.space import base_values, table_grid
 
 UNKNOWN = "not recorded"
 
 
-def mixtures(results: Iterable[Result]) -> list[str]:
+def mixtures(runs: DataFrame) -> list[str]:
     """A sentence for everything that differs between the runs that are done.
 
-    >>> runs = [Result("a", {}, "done", 1.0, {}, 1.0, "", {"threads": threads}) for threads in (1, 2, 2)]
-    >>> mixtures(runs)
+    >>> environments = [{"threads": threads} for threads in (1, 2, 2)]
+    >>> runs = [Result("a", {"warmup": "radam"}, "done", 1.0, {}, 1.0, "", each) for each in environments]
+    >>> mixtures(frame_of(runs, "val_error"))
     ['Runs differ in threads: 1 (1 run), 2 (2 runs).']
     """
-    environments = [result.environment for result in results if result.status == "done"]
     sentences = []
-    for name in ENVIRONMENT:
-        counts = collections.Counter(UNKNOWN if each.get(name) is None else str(each[name]) for each in environments)
+    for name, column in zip(ENVIRONMENT, runs.columns[-len(ENVIRONMENT) :], strict=True):
+        counts = collections.Counter(runs[column][runs.status == "done"].fillna(UNKNOWN).map(str))
         if len(counts) > 1:
-            kinds = ", ".join(f"{value} ({n} run{'s' if n > 1 else ''})" for value, n in sorted(counts.items()))
+            kinds = ", ".join(f"{value} ({counted(n, 'run')})" for value, n in sorted(counts.items()))
             sentences.append(f"Runs differ in {name}: {kinds}.")
     return sentences
 
@@ -51,57 +54,64 @@ def summary_csv(table: Table) -> str:
 
     The numbers are those of the other tables, in the unit of the objective, with all digits.
     """
-    rows: list[list[object]] = [[*table.row_names, METHOD, *COLUMNS]]
-    for row in table.rows:
-        for method in table.methods:
-            cell = table.cell(row, method)
-            missing = table.missing(row, method)
-            counts = [cell.n, cell.diverged, cell.failed, missing]
-            rows.append([*row, method, cell.mean, cell.deviation, *counts, table.objective])
-    return csv_text(rows)
+    rows = [
+        [*row, method, cell.mean, cell.deviation, cell.n, *map(cell.count, COLUMNS[3:6]), table.objective]
+        for (row, method), cell in table.cells.items()
+    ]
+    return csv_text(DataFrame(rows, columns=[*table.row_names, METHOD, *COLUMNS], dtype=object))
 
 
-def summary_markdown(
-    table: Table, title: str = "Sweep", results: Sequence[Result] = (), terms: Terms = DEFAULT_TERMS
-) -> str:
-    """The page of a sweep: the table, the best cell, and the methods compared, over all cells and in each.
+@dataclasses.dataclass(frozen=True)
+class Summary:
+    """What is told of a sweep: its table, its best cell, and its methods compared; every verdict is computed once.
 
     Args:
         table: The table of the sweep.
+        runs: The runs behind the table, for how they differ in versions, machines and so on, and for tuned warmups.
         title: The title of the page.
-        results: The runs behind the table, to report how they differ in versions, machines and so on.
         terms: What the methods are judged by.
     """
-    parts = [f"# {title}: {_objective(table)}", markdown_table(cell_lines(table)), *notes(table), *mixtures(results)]
-    compared = grouped_findings(table, method_groups(table), terms)
-    if compared:
-        parts.append("## The methods compared")
-        for _, (verdict, *others) in compared:
-            parts += [verdict, "\n".join(f"- {sentence}" for sentence in others)]
-        cells = cell_table(table, [comparison for comparison, _ in compared])
-        parts += [NOTE, "In each cell, with 90 % intervals:", markdown_table(cells)]
-    found = duels(table, results)
-    if found:
-        said = "\n".join(f"- {sentence}" for sentence in tuned_findings(table, found, terms))
-        parts += [f"## {TUNED_TITLE}", said, TUNED_NOTE, markdown_table(tuned_table(table, found))]
-    return "\n\n".join(part for part in parts if part) + "\n"
 
+    table: Table
+    runs: DataFrame
+    title: str = "Sweep"
+    terms: Terms = DEFAULT_TERMS
 
-def summary_text(
-    table: Table, title: str = "Sweep", results: Sequence[Result] = (), terms: Terms = DEFAULT_TERMS
-) -> str:
-    """The same for a terminal, without the comparison in each cell."""
-    said = [*notes(table), *mixtures(results)]
-    parts = [f"{title}: {_objective(table)}", aligned(cell_lines(table)), "\n".join(said)]
-    parts += ["\n".join(said) for _, said in grouped_findings(table, method_groups(table), terms)]
-    found = duels(table, results)
-    if found:
-        parts.append("\n".join([f"{TUNED_TITLE}:", *tuned_findings(table, found, terms)]))
-    return "\n\n".join(parts) + "\n"
+    @functools.cached_property
+    def compared(self) -> list[tuple[Comparison, list[str]]]:
+        return grouped_findings(self.table, method_groups(self.table), self.terms)
 
+    @functools.cached_property
+    def duels(self) -> list[Duel]:
+        return duels(self.table, self.runs)
 
-def _objective(table: Table) -> str:
-    return f"{table.objective}, {'lower' if table.direction == 'min' else 'higher'} is better"
+    def markdown(self) -> str:
+        """The page of a sweep: the table, the best cell, and the methods compared, over all cells and in each."""
+        table = self.table
+        parts = [f"# {self._heading()}", markdown_table(cell_lines(table)), *notes(table), *mixtures(self.runs)]
+        if self.compared:
+            parts.append("## The methods compared")
+            for _, (verdict, *others) in self.compared:
+                parts += [verdict, "\n".join(f"- {sentence}" for sentence in others)]
+            cells = cell_table(table, [comparison for comparison, _ in self.compared])
+            parts += [NOTE, "In each cell, with 90 % intervals:", markdown_table(cells)]
+        if self.duels:
+            said = "\n".join(f"- {sentence}" for sentence in tuned_findings(table, self.duels, self.terms))
+            parts += [f"## {TUNED_TITLE}", said, TUNED_NOTE, markdown_table(tuned_table(table, self.duels))]
+        return "\n\n".join(part for part in parts if part) + "\n"
+
+    def text(self) -> str:
+        """The same for a terminal, without the comparison in each cell."""
+        said = [*notes(self.table), *mixtures(self.runs)]
+        parts = [self._heading(), aligned(cell_lines(self.table)), "\n".join(said)]
+        parts += ["\n".join(said) for _, said in self.compared]
+        if self.duels:
+            parts.append("\n".join([f"{TUNED_TITLE}:", *tuned_findings(self.table, self.duels, self.terms)]))
+        return "\n\n".join(parts) + "\n"
+
+    def _heading(self) -> str:
+        better = "lower" if self.table.direction == "min" else "higher"
+        return f"{self.title}: {self.table.objective}, {better} is better"
 
 
 def cell_lines(table: Table) -> list[list[str]]:
@@ -120,7 +130,7 @@ def cell_text(cell: Cell, seeds: int, places: int) -> str:
     >>> cell_text(Cell({1: 19.4, 2: 19.6}, {3: "diverged"}), seeds=3, places=1)
     '19.5 ± 0.1 (2 of 3; 1 diverged)'
     """
-    ends = {name: count for name, count in (("diverged", cell.diverged), ("failed", cell.failed)) if count}
+    ends = {name: cell.count(name) for name in COLUMNS[3:5] if cell.count(name)}
     if cell.mean is None:
         if seeds == 1:
             return next(iter(ends), NOTHING)
@@ -154,13 +164,9 @@ def _left_out(table: Table) -> list[str]:
     """A sentence for every method with runs that are not done."""
     sentences = []
     for method in table.methods:
-        cells = [table.cell(row, method) for row in table.rows]
-        counts = {
-            "diverged": sum(cell.diverged for cell in cells),
-            "failed": sum(cell.failed for cell in cells),
-            "missing": sum(table.missing(row, method) for row in table.rows),
-        }
-        planned = counts["missing"] + sum(cell.runs for cell in cells)
+        ends = table.runs.status[table.runs.method == method].value_counts()
+        counts = {name: ends.get(name, 0) for name in COLUMNS[3:6]}
+        planned = ends.sum()
         left_out = ", ".join(f"{count} {name}" for name, count in counts.items() if count)
         if left_out:
             sentences.append(f"{method}: {planned} runs planned, {left_out}.")
@@ -182,8 +188,7 @@ def _best(table: Table, **fixed: Any) -> str:
     if at is None:
         return "none, no run is done."
     row, method = at
-    named = [pair for pair in zip(table.row_names, row, strict=True) if pair[0] not in fixed]
-    values = "".join(f", {name} {value_text(value)}" for name, value in named)
+    values = "".join(f", {name} {value_text(value)}" for name, value in table.named(row).items() if name not in fixed)
     cell = table.cell(row, method)
     fewer = table.better_with_fewer_seeds(cell, **fixed)
     best = f"{cell_text(cell, len(table.seeds), _places(table))} with {method}{values}"
@@ -226,19 +231,14 @@ class Tables:
     def write(self) -> str:
         """Writes the files and returns the summary for the terminal."""
         results = [self._complete(self._results[name]) for name in sorted(self._results)]
-        table = tabulate(
-            [in_unit(result, self._objective.shown) for result in results],
-            self._objective.label,
-            self._objective.direction,
-            self._grid,
-        )
-        self._folder.write(RESULTS, results_csv(results, self._objective.metric, self._grid))
-        self._folder.write(SUMMARY_TABLE, summary_csv(table))
-        found = duels(table, results)
-        if found:
-            self._folder.write(TUNED, duels_csv(table, found))
-        self._folder.write(SUMMARY, summary_markdown(table, self.title, results, self._terms))
-        return summary_text(table, self.title, results, self._terms)
+        runs = frame_of(results, self._objective.metric, self._grid)
+        summary = Summary(tabulate(runs, self._objective, self._grid), runs, self.title, self._terms)
+        self._folder.write(RESULTS, csv_text(runs.drop(columns=LABEL)))
+        self._folder.write(SUMMARY_TABLE, summary_csv(summary.table))
+        if summary.duels:
+            self._folder.write(TUNED, duels_csv(summary.table, summary.duels))
+        self._folder.write(SUMMARY, summary.markdown())
+        return summary.text()
 
     def _complete(self, result: Result) -> Result:
         """Adds the values of axes that were added after the run."""

@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from trainers.evidence.comparison import judge, values_of
+from trainers.evidence.comparison import judge
 from trainers.evidence.differences import LEVELS, Difference
 from trainers.evidence.findings import advice_text, margin_text, pair_text, places_of, verdict_text
 from trainers.evidence.questions import FIRST_STEP_RULES, QUESTIONS, Answer, method_groups, terms_of
@@ -154,7 +154,7 @@ def _overall_row(sweep: Sweep, methods: Sequence[str]) -> list[str]:
 
 def _seed_means(table: Table, method: str) -> np.ndarray:
     """The mean over all cells, for each seed that has a value in all of them."""
-    values = values_of(table, method)
+    values = table.values(method)
     return values[:, ~np.isnan(values).any(axis=0)].mean(axis=0) if len(values) else np.zeros(0)
 
 
@@ -187,7 +187,7 @@ def _cell_rows(sweep: Sweep, methods: Sequence[str]) -> Iterable[list[str]]:
     lines = dict(zip(table.rows, cell_lines(table)[1:], strict=True))
     for row, what in _chosen(table, sweep.table(METHODS)):
         cells = dict(zip(table.methods, lines[row][len(table.row_names) :], strict=True))
-        place = ", ".join(_row_value(name, value) for name, value in zip(table.row_names, row, strict=True))
+        place = ", ".join(_row_value(name, value) for name, value in table.named(row).items())
         title = f"{sweep_title(sweep)}{f', {what}' if what else ''}"
         found = [cells.get(method, NOTHING) for method in methods]
         yield [title, table.objective, place, str(len(table.seeds)), *found]
@@ -204,7 +204,7 @@ def _chosen(table: Table, of_methods: Table) -> Iterable[tuple[Row, str]]:
         return
     best, several = found[0], len(table.rows) > 1
     yield best, "best cell" if several else ""
-    by_name = [(row, dict(zip(table.row_names, row, strict=True))) for row in table.rows]
+    by_name = [(row, table.named(row)) for row in table.rows]
     at_default = [(row, values) for row, values in by_name if values.get(BETA_2) == DEFAULTS[BETA_2]]
     if len(at_default) > 1:
         at_default = [(row, values) for row, values in at_default if values.get(RATE) == DEFAULTS[RATE]]
@@ -220,5 +220,5 @@ def tuned_texts(sweeps: Iterable[Sweep], margins: Sequence[Margin] = ()) -> list
 
 def _tuned_texts(sweep: Sweep, margins: Sequence[Margin]) -> Iterable[str]:
     table = sweep.table()
-    for finding in tuned_findings(table, duels(table, sweep.results), terms_of(sweep, margins)):
+    for finding in tuned_findings(table, duels(table, sweep.runs), terms_of(sweep, margins)):
         yield f"{place_text(sweep.task, sweep.subject, sweep.folder.name)}: {finding}"

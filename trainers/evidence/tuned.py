@@ -11,16 +11,16 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 import numpy as np
+from pandas import DataFrame
 
 from trainers.evidence.comparison import LEAST_SEEDS, Verdict, judge, margin_in
 from trainers.evidence.differences import LEVELS, Difference, difference_of
 from trainers.evidence.findings import difference_text, pair_text
 from trainers.results.formats import counted, value_text
-from trainers.results.methods import PERIOD, TUNED_FLAGS, method_label, tuned_text
-from trainers.results.results_csv import csv_text
+from trainers.results.methods import PERIOD, TUNED_FLAGS, tuned_text
+from trainers.results.results_csv import LABEL, csv_text
 from trainers.results.table import METHOD, Row, Table
 from trainers.results.tasks import Terms
-from trainers.results.trials import Result
 
 UNTUNED_RULES = ("untuned_linear", "untuned_exponential", "radam")
 
@@ -68,17 +68,15 @@ class TuningOutcome:
     untuned_runs: int
 
 
-def duels(table: Table, results: Iterable[Result]) -> list[Duel]:
+def duels(table: Table, runs: DataFrame) -> list[Duel]:
     """A duel for each row, tuned warmup with several periods, and untuned rule; none for a row with one seed."""
-    labels: dict[tuple[str, str], dict[float, str]] = {}
-    for values, flag in itertools.product([result.values for result in results], TUNED_FLAGS):
-        if values.get(flag) is not None:
-            labels.setdefault((values[METHOD], flag), {})[values[flag]] = method_label(values)
-    tuned = [key for key, found in labels.items() if len(found) > 1]
-    found = [
-        make_duel(table, row, (warmup, rule), labels[warmup, flag], flag)
-        for (warmup, flag), rule, row in itertools.product(tuned, UNTUNED_RULES, table.rows)
-    ]
+    found = []
+    for flag in (name for name in TUNED_FLAGS if name in runs):
+        tuned = runs[runs[flag].notna()].drop_duplicates([METHOD, flag])
+        for warmup, each in tuned.groupby(METHOD, sort=False):
+            labels = dict(zip(each[flag], each[LABEL], strict=True))
+            sides = itertools.product(UNTUNED_RULES, table.rows) if len(labels) > 1 else ()
+            found += [make_duel(table, row, (str(warmup), rule), labels, flag) for rule, row in sides]
     return [duel for duel in found if duel is not None]
 
 
@@ -93,14 +91,15 @@ def outcomes(found: Sequence[Duel]) -> list[TuningOutcome]:
 def duels_csv(table: Table, found: Iterable[Duel]) -> str:
     """A row for each duel: the periods or shares, the difference with its interval, and the runs behind it."""
     names = ["tuned", "untuned", "period_1", "period_2", "share_1", "share_2", "difference", "low", "high", "seeds"]
-    rows: list[list[Any]] = [[*table.row_names, *names, "tuned_runs", "untuned_runs"]]
+    rows: list[list[Any]] = []
     for duel in found:
         chosen = [value if flag == duel.flag else None for flag in TUNED_FLAGS for value in duel.periods]
         difference = duel.difference
         ends = difference.interval(LEVELS[1]) if difference.seeds > 1 else (None, None)
         values = [duel.warmup, duel.rule, *chosen, difference.mean, *ends, difference.seeds]
         rows.append([*duel.row, *values, duel.tuned_runs, duel.untuned_runs])
-    return csv_text(rows)
+    headings = [*table.row_names, *names, "tuned_runs", "untuned_runs"]
+    return csv_text(DataFrame(rows, columns=headings, dtype=object))
 
 
 def make_duel(
@@ -202,7 +201,7 @@ def _tuned_meaning(table: Table, outcome: TuningOutcome, margin: float | None) -
         return "inconclusive"
     verdict = judge([difference], margin or 0.0)
     if verdict is Verdict.DIFFERENT:
-        better = (difference.mean < 0) == (table.direction == "min")
+        better = table.better(difference.mean, 0.0)
         return f"{'the tuned' if better else 'the untuned'} one is better{' by more than the margin' if margin else ''}"
     if margin is None:
         return "no gain from tuning shown, nor a loss"

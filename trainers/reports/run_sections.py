@@ -141,7 +141,7 @@ def shown_config(config: Mapping[str, Any]) -> dict[str, Any]:
 
 def total(runs: Runs) -> str:
     """How many runs there are, and how long they trained."""
-    swept = sum(len(sweep.results) for sweep in runs.sweeps)
+    swept = sum(len(sweep.runs) for sweep in runs.sweeps)
     seconds = sum(sweep.seconds for sweep in runs.sweeps)
     folders = [*(run.folder for run in runs.trainings), *(run.folder for run in runs.analyses)]
     known = [folder.seconds for folder in folders if folder.seconds is not None]

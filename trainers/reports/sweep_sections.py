@@ -91,7 +91,7 @@ def scale(sweep: Sweep) -> str:
     table = sweep.table()
     sides = {"cell": table.rows, "method": table.methods, "seed": table.seeds}
     grid = " x ".join(counted(len(values), name) for name, values in sides.items())
-    here = f"Here: {what or sweep.task}; {sizes or 'unknown size'}; {grid}, {counted(len(sweep.results), 'run')}"
+    here = f"Here: {what or sweep.task}; {sizes or 'unknown size'}; {grid}, {counted(len(sweep.runs), 'run')}"
     text = f"{here} in {duration(sweep.seconds)} of training."
     if sweep.task in TABLES:
         text += f" The paper: {TABLES[sweep.task].scale}. Same question; the absolute numbers are not comparable."
@@ -102,12 +102,12 @@ def _unfinished(sweep: Sweep) -> list[Block]:
     """A warning about missing and failed runs."""
     said = []
     planned = sweep.planned
-    if planned and len(sweep.results) < planned:
-        said.append(f"{len(sweep.results)} of {counted(planned, 'run')} are finished")
+    if planned and len(sweep.runs) < planned:
+        said.append(f"{len(sweep.runs)} of {counted(planned, 'run')} are finished")
     if not sweep.folder.finished:
         said.append(f"status: {without_places(sweep.folder.state)}")
     for status in ("diverged", "failed"):
-        count = sum(result.status == status for result in sweep.results)
+        count = int((sweep.runs.status == status).sum())
         if count:
             said.append(f"{counted(count, 'run')} {status}")
     return [Text(f"Incomplete: {'; '.join(said)}.", warns=True)] if said else []

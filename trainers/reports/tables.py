@@ -102,8 +102,7 @@ def labelled(table: Table) -> Table:
         table,
         row_names=tuple(map(label_of, table.row_names)),
         methods=tuple(map(label_of, table.methods)),
-        cells={(row, label_of(method)): cell for (row, method), cell in table.cells.items()},
-        planned={(row, label_of(method)): seeds for (row, method), seeds in table.planned.items()},
+        runs=table.runs.assign(method=table.runs.method.map(label_of)),
     )
 
 

@@ -12,7 +12,6 @@ from trainers.engine.flags import Settings
 from trainers.engine.program import parse_arguments
 from trainers.results.layout import AGAIN, RECORDS, RESULTS
 from trainers.results.methods import TUNED_WARMUPS
-from trainers.results.results_csv import read_table
 from trainers.results.trials import finished_trials
 from trainers.sweeps.space import SweepSettings, grid, sweep_config_class
 
@@ -102,6 +101,8 @@ def trials_done(config: Any, tuned: bool = False) -> tuple[int, int, str]:
     folder, asked = pathlib.Path(config.output_dir), _cell_names(config, tuned)
     ended = {trial.name.partition(AGAIN)[0] for trial in finished_trials(folder)}
     if (folder / RESULTS).exists():
+        from trainers.results.results_csv import read_table  # pandas would slow every --help
+
         ended |= {result.name for result in read_table(folder / RESULTS)}
     return len(asked & ended), len(asked), "runs"
 

@@ -1,4 +1,9 @@
-"""results.csv: all runs of a sweep, with every number to the last bit. Needs no TensorFlow."""
+"""All runs of a sweep as a data frame, and as results.csv, with every number to the last bit. Needs no TensorFlow.
+
+The columns of the frame: the trial, its hyperparameters by the names of their flags, the label of its method, the
+objective and the other metrics, how long it took, how it ended, and what it was made with. results.csv has all of them
+but the label.
+"""
 
 import contextlib
 import csv
@@ -8,18 +13,18 @@ import math
 import numbers
 import pathlib
 from collections.abc import Container, Iterable, Mapping, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import Any
+
+from pandas import DataFrame, read_csv
 
 from trainers.results.layout import RESULTS
-from trainers.results.methods import FIELDS, TUNED_FLAGS
+from trainers.results.methods import FIELDS, TUNED_FLAGS, method_label
 from trainers.results.trials import Grid, Result, each_once, finished_trials, read_result
 from trainers.system.environment import PACKAGES
 from trainers.system.errors import DataError
 from trainers.system.files import UnreadableError, read_text
 
-if TYPE_CHECKING:
-    import pandas
-
+LABEL = "warmup label"  # no flag has a space in its name
 TRIAL, AFTER = "trial", ("seconds", "status", "error")
 COUNTS = ("cores", "threads")
 ENVIRONMENT = (*PACKAGES, "cores", "processor", "python", "git_revision", "threads")
@@ -67,20 +72,15 @@ def read_table(path: pathlib.Path) -> list[Result]:
         ) from error
 
 
-def read_frame(path: pathlib.Path) -> "pandas.DataFrame":
-    """A results.csv as a data frame. Versions, revisions and messages stay text."""
-    import pandas  # takes longer than a sweep that has nothing to do
-
-    with path.open(newline="") as file:
-        headings, *rows = csv.reader(file)
-    columns = zip(*rows, strict=True) if rows else [()] * len(headings)
+def read_frame(path: pathlib.Path) -> DataFrame:
+    """A results.csv as a data frame with numbers as numbers. Versions, revisions and messages stay text."""
+    frame = read_csv(path, dtype=str, keep_default_na=False)
     texts = {TRIAL, "status", "error", *ENVIRONMENT}.difference(COUNTS)
-    named = zip(headings, columns, strict=True)
-    return pandas.DataFrame({name: list(column) if name in texts else _column(column) for name, column in named})
+    return frame.assign(**{name: _column(frame[name].tolist()) for name in frame if name not in texts})
 
 
 def _column(texts: Sequence[str]) -> list[Any]:
-    """A column as integers, as floats with NaN where one is missing, as booleans, or as strings.
+    """A column as integers, as floats with NaN where one is missing, as booleans, or as strings; to the last bit.
 
     >>> _column(["1", "2"]), _column(["0.5", ""]), _column(["True", "False"]), _column(["none", ""])
     ([1, 2], [0.5, nan], [True, False], ['none', ''])
@@ -102,9 +102,8 @@ def _rows(text: str) -> list[list[str]]:
         raise UnreadableError(f"not CSV: {error}") from error
 
 
-def results_csv(results: Iterable[Result], objective: str, grid: Grid | None = None) -> str:
-    """A row for each run, in the order of the grid: hyperparameters, objective, other metrics, duration, status, error,
-    and what it was made with.
+def frame_of(results: Iterable[Result], objective: str, grid: Grid | None = None) -> DataFrame:
+    """A row for each run, in the order of the grid. Values keep their types; what a run does not have is None.
 
     Args:
         results: The runs, in any order.
@@ -118,13 +117,38 @@ def results_csv(results: Iterable[Result], objective: str, grid: Grid | None = N
     runs.sort(key=lambda run: [place(run.values.get(name), grid.get(name, ())) for name in names] + [run.trial])
     metrics = [name for name in _all_names(run.metrics for run in runs) if name != objective]
     taken = {TRIAL, *names, objective, *AFTER, *ENVIRONMENT}
-    headings = [f"{METRIC}{name}" if name in taken else name for name in metrics]
-    rows: list[list[Any]] = [[TRIAL, *names, objective, *headings, *AFTER, *_environment_headings(names)]]
-    for run in runs:
-        values, measured = [run.values.get(name) for name in names], [run.metrics.get(name) for name in metrics]
-        made_with = [run.environment.get(name) for name in ENVIRONMENT]
-        rows.append([run.trial, *values, run.objective, *measured, run.seconds, run.status, _message(run), *made_with])
-    return csv_text(rows)
+    columns = {
+        TRIAL: [run.trial for run in runs],
+        **{name: [run.values.get(name) for run in runs] for name in names},
+        LABEL: [method_label(run.values) for run in runs],
+        objective: [run.objective for run in runs],
+        **{_heading(name, taken): [run.metrics.get(name) for run in runs] for name in metrics},
+        "seconds": [run.seconds for run in runs],
+        "status": [run.status for run in runs],
+        "error": [_message(run) for run in runs],
+    }
+    for name, column in zip(ENVIRONMENT, _environment_headings(names), strict=True):
+        columns[column] = [run.environment.get(name) for run in runs]
+    return DataFrame(columns, dtype=object)
+
+
+def hyperparameters(frame: DataFrame) -> list[str]:
+    """The names of the hyperparameters, in order."""
+    return list(frame.columns[1 : list(frame.columns).index(LABEL)])
+
+
+def results_csv(results: Iterable[Result], objective: str, grid: Grid | None = None) -> str:
+    """The text of results.csv; see `frame_of`."""
+    return csv_text(frame_of(results, objective, grid).drop(columns=LABEL))
+
+
+def csv_text(frame: DataFrame) -> str:
+    """A frame as CSV; None is an empty field."""
+    return str(frame.to_csv(index=False, lineterminator="\n"))
+
+
+def _heading(metric: str, taken: Container[str]) -> str:
+    return f"{METRIC}{metric}" if metric in taken else metric
 
 
 def _environment_headings(names: Iterable[str]) -> list[str]:
@@ -135,13 +159,6 @@ def _environment_headings(names: Iterable[str]) -> list[str]:
 def _message(run: Result) -> str:
     """The error of a run, no longer than readers of CSV can take, and without what Python's writer does not quote."""
     return run.error[:LONGEST].replace("\r", "")
-
-
-def csv_text(rows: Iterable[Sequence[Any]]) -> str:
-    """Rows as CSV; None is an empty field."""
-    file = io.StringIO()
-    csv.writer(file, lineterminator="\n").writerows(rows)
-    return file.getvalue()
 
 
 def place(value: Any, listed: Sequence[Any] = ()) -> tuple[Any, ...]:

@@ -8,11 +8,13 @@ import re
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from typing import Any
 
+from pandas import DataFrame
+
 from trainers.results.folders import SWEEP_OF, Folder, find_folders
 from trainers.results.layout import CONFIG, RESULTS, RUN_RESULTS, SIMULATION_TABLE, SUMMARY, TRIALS
 from trainers.results.methods import FIELDS, TUNED_FLAGS, method_flags, method_label
 from trainers.results.records import Series, read_records, read_series
-from trainers.results.results_csv import read_results
+from trainers.results.results_csv import LABEL, frame_of, read_results
 from trainers.results.table import METHOD, SEED, Row, Table, tabulate
 from trainers.results.tasks import (
     MODELS,
@@ -27,7 +29,7 @@ from trainers.results.tasks import (
     objective_named,
     sweep_command,
 )
-from trainers.results.trials import Grid, Result, in_unit
+from trainers.results.trials import Grid, Result
 from trainers.system.errors import ConfigError
 from trainers.system.files import UnreadableError, read_object, read_text
 
@@ -64,7 +66,7 @@ class Sweep:
 
     folder: Folder
     objective: Objective
-    results: tuple[Result, ...]
+    runs: DataFrame  # as `frame_of` makes it
     grid: Grid | None
     trials: tuple[Trial, ...]
     kept: bool = False
@@ -78,12 +80,12 @@ class Sweep:
 
     @property
     def seconds(self) -> float:
-        return sum(result.seconds for result in self.results)
+        return float(sum(self.runs.seconds))
 
     @property
     def planned(self) -> int | None:
         """The planned number of runs; None for a search, where it is unknown."""
-        return None if self.grid is None else sum(len(seeds) for seeds in self.table().planned.values())
+        return None if self.grid is None else self.table().planned
 
     @property
     def data(self) -> str:
@@ -109,12 +111,11 @@ class Sweep:
         return self._tables[key]
 
     def _table(self, methods: Collection[str] | None) -> Table:
-        grid, results = self.grid, list(self.results)
+        grid, runs = self.grid, self.runs
         if methods is not None:
-            results = [result for result in results if method_label(result.values) in methods]
+            runs = runs[runs[LABEL].isin(methods)]
             grid = grid and {**grid, METHOD: [method for method in grid[METHOD] if method in methods]}
-        shown = [in_unit(result, self.objective.shown) for result in results]
-        return tabulate(shown, self.objective.label, self.objective.direction, grid)
+        return tabulate(runs, self.objective, grid)
 
 
 @dataclasses.dataclass(frozen=True)
@@ -213,7 +214,8 @@ def read_sweep(folder: Folder, problems: list[str], curves: bool = True) -> Swee
     begun = sorted((folder.path / TRIALS).glob(f"*/{CONFIG}")) if curves else []
     trials = [_trial(path, folder, results, problems) for path in begun]
     shown = tuple(each for each in trials if each and each.records)
-    return Sweep(folder, objective_of(folder), tuple(results), grid, shown, kept)
+    objective = objective_of(folder)
+    return Sweep(folder, objective, frame_of(results, objective.metric, grid), grid, shown, kept)
 
 
 def _axes(config: Mapping[str, Any]) -> dict[str, list[Any]]:

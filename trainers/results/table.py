@@ -1,18 +1,23 @@
 """The runs of a sweep as the paper's table: a row for each learning rate and beta_2, a column for each warmup."""
 
 import dataclasses
+import functools
 import itertools
 import math
 import numbers
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
+import numpy as np
+from pandas import DataFrame
+
 from trainers.results.methods import PERIOD, SHARE, TUNED_FLAGS, TUNED_WARMUPS, method_label
-from trainers.results.results_csv import place
-from trainers.results.trials import Grid, Result
+from trainers.results.results_csv import LABEL, hyperparameters, place
+from trainers.results.tasks import Objective
+from trainers.results.trials import Grid
 
 METHOD, SEED = "warmup", "seed"
-DIRECTIONS = ("min", "max")
+DONE, MISSING = "done", "missing"  # a planned run without a result is missing
 
 Row = tuple[Any, ...]
 
@@ -28,22 +33,18 @@ class Cell:
     def n(self) -> int:
         return len(self.values)
 
-    @property
-    def diverged(self) -> int:
-        return self._ended("diverged")
+    def count(self, status: str) -> int:
+        """How many runs have "diverged" or "failed", or are "missing"."""
+        return list(self.ends.values()).count(status)
 
     @property
-    def failed(self) -> int:
-        return self._ended("failed")
-
-    @property
-    def seeds(self) -> frozenset[Any]:
-        """The seeds of all runs, however they ended."""
-        return frozenset([*self.values, *self.ends])
+    def seeds(self) -> set[Any]:
+        """The seeds of all runs that have ended."""
+        return {*self.values, *(seed for seed, status in self.ends.items() if status != MISSING)}
 
     @property
     def runs(self) -> int:
-        return self.n + len(self.ends)
+        return len(self.seeds)
 
     @property
     def mean(self) -> float | None:
@@ -51,24 +52,31 @@ class Cell:
 
     @property
     def deviation(self) -> float | None:
-        """The sample standard deviation over seeds, None for fewer than two."""
-        return None if self.n < 2 else deviation(self.values.values())
+        """The sample standard deviation over seeds, None for fewer than two.
 
-    def plus(self, result: Result) -> "Cell":
-        seed = result.values[SEED]
-        if result.objective is not None:
-            return dataclasses.replace(self, values={**self.values, seed: result.objective})
-        return dataclasses.replace(self, ends={**self.ends, seed: result.status})
-
-    def _ended(self, status: str) -> int:
-        return sum(each == status for each in self.ends.values())
+        >>> Cell({1: 1.0, 2: 2.0, 3: 3.0}).deviation
+        1.0
+        """
+        mean = self.mean
+        if mean is None or self.n < 2:
+            return None
+        return math.sqrt(math.fsum((value - mean) ** 2 for value in self.values.values()) / (self.n - 1))
 
 
 @dataclasses.dataclass(frozen=True)
 class Table:
-    """Cells by row and method. A row is the values of `row_names`: all hyperparameters but the warmup's and the seed.
+    """Runs by row and method. A row is the values of `row_names`: all hyperparameters but the warmup's and the seed.
 
-    `planned` has the seeds that each cell should have.
+    Args:
+        objective: What to call the objective.
+        direction: "min" or "max": which objective is better.
+        row_names: The names of the values of a row.
+        rows: The rows, in order.
+        methods: The methods, in order.
+        seeds: The seeds, in order.
+        runs: A row for every run that has ended or is planned, ordered by method, row and seed: the number of its row,
+            its method, its seed, the objective in the unit of the table, NaN if there is none, and its status.
+        planned: The number of planned runs.
     """
 
     objective: str
@@ -77,18 +85,36 @@ class Table:
     rows: tuple[Row, ...]
     methods: tuple[str, ...]
     seeds: tuple[Any, ...]
-    cells: Mapping[tuple[Row, str], Cell]
-    planned: Mapping[tuple[Row, str], frozenset[Any]]
+    runs: DataFrame
+    planned: int
+    _values: dict[str, np.ndarray] = dataclasses.field(init=False, default_factory=dict, compare=False, repr=False)
 
-    def missing(self, row: Row, method: str) -> int:
-        """How many planned runs have no result."""
-        return len(self.planned.get((row, method), frozenset()) - self.cell(row, method).seeds)
-
-    def _named(self, row: Row) -> dict[str, Any]:
-        return dict(zip(self.row_names, row, strict=True))
+    @functools.cached_property
+    def cells(self) -> Mapping[tuple[Row, str], Cell]:
+        found = {at: Cell({}, {}) for at in itertools.product(self.rows, self.methods)}
+        for row, method, seed, value, status in self.runs.itertuples(index=False, name=None):
+            cell: Any = found[self.rows[row], method]
+            (cell.values if status == DONE else cell.ends)[seed] = value if status == DONE else status
+        return found
 
     def cell(self, row: Row, method: str) -> Cell:
         return self.cells.get((row, method), Cell())
+
+    def values(self, method: str) -> np.ndarray:
+        """The values of a method, [rows, seeds], NaN where a run has none."""
+        if method not in self._values:
+            runs = self.runs[self.runs.method == method].pivot(index="row", columns="seed", values="value")
+            whole = runs.reindex(index=range(len(self.rows)), columns=list(self.seeds))
+            self._values[method] = np.asarray(whole, float)
+        return self._values[method]
+
+    def ran(self, methods: Iterable[str]) -> tuple[str, ...]:
+        """Those of some methods that have runs, in the order of the table."""
+        found = {*self.runs.method[self.runs.status != MISSING]}.intersection(methods)
+        return tuple(method for method in self.methods if method in found)
+
+    def better(self, first: float, second: float) -> bool:
+        return first < second if self.direction == "min" else first > second
 
     def best(self, **fixed: Any) -> tuple[Row, str] | None:
         """The cell with the best mean, among those with the most seeds done: a lucky survivor is not the best.
@@ -99,78 +125,52 @@ class Table:
         cells = self._cells_at(fixed)
         most = max((cell.n for cell in cells.values()), default=0)
         candidates = {at: cell.mean for at, cell in cells.items() if cell.n == most and cell.mean is not None}
-        if not candidates:
-            return None
         sign = 1 if self.direction == "min" else -1
-        places = {at: (self.rows.index(at[0]), self.methods.index(at[1])) for at in candidates}
-        return min(candidates, key=lambda at: (sign * candidates[at], places[at]))
+        return min(candidates, key=lambda at: sign * candidates[at], default=None)  # the first of those that are equal
 
     def better_with_fewer_seeds(self, best: Cell, **fixed: Any) -> int:
         """How many cells look better than the best one only because they have fewer seeds, all of them done."""
-        sign = 1 if self.direction == "min" else -1
-        whole = [cell for cell in self._cells_at(fixed).values() if cell.n < best.n and not cell.ends]
-        return sum(sign * cell.mean < sign * (best.mean or 0.0) for cell in whole if cell.mean is not None)
+        fewer = [cell for cell in self._cells_at(fixed).values() if 0 < cell.n == cell.runs < best.n]
+        return sum(self.better(cell.mean or 0.0, best.mean or 0.0) for cell in fewer)
+
+    def named(self, row: Row) -> dict[str, Any]:
+        return dict(zip(self.row_names, row, strict=True))
 
     def _cells_at(self, fixed: Mapping[str, Any]) -> dict[tuple[Row, str], Cell]:
-        return {at: cell for at, cell in self.cells.items() if self._named(at[0]).items() >= fixed.items()}
+        return {at: cell for at, cell in self.cells.items() if self.named(at[0]).items() >= fixed.items()}
 
 
-def tabulate(results: Iterable[Result], objective: str, direction: str, grid: Grid | None = None) -> Table:
+def tabulate(runs: DataFrame, objective: Objective, grid: Grid | None = None) -> Table:
     """The table of a sweep, complete or still running.
 
     Args:
-        results: The runs, in any order; every one has a warmup and a seed.
-        objective: The name of the objective.
-        direction: "min" or "max": which objective is better.
+        runs: The runs, as `frame_of` makes them; every one has a warmup and a seed.
+        objective: What they are compared by.
         grid: The values of each hyperparameter, which give the order of the warmups, and the planned cells and seeds.
             Without it, those of the runs.
     """
-    if direction not in DIRECTIONS:
-        raise ValueError(f"`direction` must be one of {', '.join(DIRECTIONS)}. Received: direction={direction!r}")
-    runs, listed = list(results), grid or {}
-    _check_runs(runs)
-    names = list(dict.fromkeys(name for values in [listed, *(run.values for run in runs)] for name in values))
-    row_names = tuple(name for name in names if name not in (METHOD, SEED, *TUNED_FLAGS))
-    cells: dict[tuple[Row, str], Cell] = {}
-    for run in sorted(runs, key=lambda run: place(run.values[SEED])):
-        at = (tuple(run.values.get(name) for name in row_names), method_label(run.values))
-        cells[at] = cells.get(at, Cell()).plus(run)
-    planned_rows, planned_methods = _planned_rows(row_names, listed), _planned_methods(listed)
-    seeds = _ordered([*listed.get(SEED, ()), *(run.values[SEED] for run in runs)], ())
-    planned = list(itertools.product(planned_rows, planned_methods)) if grid else list(cells)
-    return Table(
-        objective,
-        direction,
-        row_names,
-        rows=_rows(row_names, [*planned_rows, *(row for row, _ in cells)], listed),
-        methods=_methods([*planned_methods, *(method for _, method in cells)], runs, planned_methods),
-        seeds=seeds,
-        cells=cells,
-        planned=dict.fromkeys(planned, frozenset(listed.get(SEED, seeds))),
-    )
-
-
-def deviation(values: Iterable[float]) -> float:
-    """The sample standard deviation, with n - 1.
-
-    >>> deviation([1.0, 2.0, 3.0])
-    1.0
-    """
-    numbers = list(values)
-    mean = math.fsum(numbers) / len(numbers)
-    return math.sqrt(math.fsum((number - mean) ** 2 for number in numbers) / (len(numbers) - 1))
-
-
-def _check_runs(runs: Sequence[Result]) -> None:
-    seen = set()
-    for run in runs:
-        for name in (METHOD, SEED):
-            if name not in run.values:
-                raise ValueError(f"`values` of a result must have {name!r}. Received: {dict(run.values)}")
-        point = tuple(sorted(run.values.items()))
-        if point in seen:
-            raise ValueError(f"`results` must have one run for each point. Received: two of {dict(run.values)}")
-        seen.add(point)
+    listed, records = grid or {}, runs.to_dict("records")
+    names = tuple(name for name in hyperparameters(runs) if name not in (METHOD, SEED, *TUNED_FLAGS))
+    ended: dict[tuple[Row, str, Any], tuple[float, str]] = {}
+    for run in records:
+        at = tuple(run[name] for name in names), run[LABEL], run[SEED]
+        if at in ended:
+            raise ValueError(f"A sweep must have one run for each point. Received: two of {run}")
+        value = math.nan if run["status"] != DONE else objective.shown(run[objective.metric])
+        if math.isinf(value):
+            raise ValueError(f"The objective must be finite in its unit. Received: {run[objective.metric]}")
+        ended[at] = value, run["status"]
+    planned_rows, planned_methods = _planned_rows(names, listed), _planned_methods(listed)
+    seeds = tuple(sorted(dict.fromkeys([*listed.get(SEED, ()), *(seed for _, _, seed in ended)]), key=place))
+    cells = [*itertools.product(planned_rows, planned_methods)] if grid else [*dict.fromkeys(at[:2] for at in ended)]
+    planned = {(*cell, seed): (math.nan, MISSING) for cell in cells for seed in listed.get(SEED, seeds)}
+    rows = _rows(names, [*planned_rows, *(row for row, _, _ in ended)], listed)
+    methods = _methods([*planned_methods, *(method for _, method, _ in ended)], records, planned_methods)
+    at_row, at_method, at_seed = (dict(zip(axis, itertools.count(), strict=False)) for axis in (rows, methods, seeds))
+    whole = [(at_row[row], method, seed, *how) for (row, method, seed), how in {**planned, **ended}.items()]
+    whole.sort(key=lambda run: (at_method[run[1]], run[0], at_seed[run[2]]))
+    shown = DataFrame(whole, columns=["row", "method", "seed", "value", "status"])
+    return Table(objective.label, objective.direction, names, rows, methods, seeds, shown, len(planned))
 
 
 def _planned_rows(names: Sequence[str], grid: Grid) -> list[Row]:
@@ -187,12 +187,9 @@ def _planned_methods(grid: Grid) -> list[str]:
     ]
 
 
-def _methods(labels: Iterable[str], runs: Sequence[Result], planned: Sequence[str]) -> tuple[str, ...]:
+def _methods(labels: Iterable[str], runs: Iterable[Mapping[str, Any]], planned: Sequence[str]) -> tuple[str, ...]:
     """The planned methods in their order, then the others by name, share and period."""
-    keys = {
-        method_label(run.values): (run.values[METHOD], *(run.values.get(name) or 0 for name in (SHARE, PERIOD)))
-        for run in runs
-    }
+    keys = {run[LABEL]: (run[METHOD], *(run.get(name) or 0 for name in (SHARE, PERIOD))) for run in runs}
     return tuple(sorted(dict.fromkeys(labels), key=lambda label: (place(label, planned)[:2], keys.get(label, ("",)))))
 
 
@@ -201,7 +198,3 @@ def _rows(names: Sequence[str], rows: Iterable[Row], grid: Grid) -> tuple[Row, .
     # Names keep the order of the grid; numbers ascend.
     listed = [[value for value in grid.get(name, ()) if not isinstance(value, numbers.Real)] for name in names]
     return tuple(sorted(dict.fromkeys(rows), key=lambda row: [place(*pair) for pair in zip(row, listed, strict=True)]))
-
-
-def _ordered(values: Iterable[Any], listed: Sequence[Any]) -> tuple[Any, ...]:
-    return tuple(sorted(dict.fromkeys(values), key=lambda value: place(value, listed)))

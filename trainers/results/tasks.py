@@ -10,6 +10,8 @@ import shlex
 from collections.abc import Mapping
 from typing import Any
 
+DIRECTIONS = ("min", "max")
+
 
 @dataclasses.dataclass(frozen=True)
 class Objective:
@@ -28,6 +30,10 @@ class Objective:
     direction: str
     factor: float = 1.0
     unit: str = ""
+
+    def __post_init__(self) -> None:
+        if self.direction not in DIRECTIONS:
+            raise ValueError(f"`direction` must be one of {', '.join(DIRECTIONS)}. Received: {self.direction!r}")
 
     def shown(self, value: float) -> float:
         """Converts a value to the unit of the label: 0.07 is 7 %, not 7.000000000000001 %."""

@@ -4,7 +4,7 @@ import dataclasses
 import json
 import math
 import pathlib
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 from trainers.results.layout import AGAIN, RESULT, RESULTS, TRIALS
@@ -95,12 +95,6 @@ def _flat(environment: Mapping[str, Any]) -> dict[str, Any]:
     for name, value in environment.items():
         flat |= value if isinstance(value, Mapping) else {name: value}
     return flat
-
-
-def in_unit(result: Result, shown: Callable[[float], float]) -> Result:
-    """The same run with its objective in the unit of the tables."""
-    value = None if result.objective is None else shown(result.objective)
-    return dataclasses.replace(result, objective=value)
 
 
 def read_result(folder: pathlib.Path) -> Result:

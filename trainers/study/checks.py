@@ -9,15 +9,15 @@ from collections.abc import Iterable, Mapping
 from typing import Any
 
 import numpy as np
+from pandas import DataFrame
 
 from tfwarmup.analysis.warmup_report import TOO_SHORT, WarmupReport, is_too_short
 from tfwarmup.factors import untuned_linear_period
 from trainers.results.layout import CHECKS, TRIALS
 from trainers.results.records import read_records
-from trainers.results.results_csv import csv_text
+from trainers.results.results_csv import TRIAL, csv_text
 from trainers.results.runs import Records, Sweep
-from trainers.results.trials import Result
-from trainers.study.failures import Trained
+from trainers.study.failures import Run, Trained
 from trainers.study.periods import OPEN, Judgement, judge, periods_of
 from trainers.system.errors import ConfigError
 from trainers.system.files import read_text
@@ -65,7 +65,7 @@ def _has_size(record: Mapping[str, Any]) -> bool:
     return record.get("update_rms") is not None or record.get("warmup_factor") == 0
 
 
-TRIAL, SMALLEST = "trial", "smallest_rms"
+SMALLEST = "smallest_rms"
 HEADINGS = ("a longer warmup is better", f"verdict: {TOO_SHORT}", "no verdict")
 
 # By whether a warmup is too short, and whether the check says so.
@@ -78,7 +78,8 @@ def read_checks(sweep: Sweep) -> dict[str, float]:
     known = _parsed(kept) if kept.exists() else {}
     if sweep.folder.config.get("log_every") != 1:  # no verdicts: do not read all records in vain
         return known
-    found = {result.trial: _smallest(sweep, result) for result in sweep.results if result.trial not in known}
+    records = sweep.runs.to_dict("records")
+    found = {run[TRIAL]: _smallest(sweep, run) for run in records if run[TRIAL] not in known}
     return known | {trial: smallest for trial, smallest in found.items() if smallest is not None}
 
 
@@ -90,12 +91,12 @@ def _parsed(path: pathlib.Path) -> dict[str, float]:
 
 
 def checks_csv(checks: Mapping[str, float]) -> str:
-    return csv_text([(TRIAL, SMALLEST), *sorted(checks.items())])
+    return csv_text(DataFrame(sorted(checks.items()), columns=[TRIAL, SMALLEST]))
 
 
-def _smallest(sweep: Sweep, result: Result) -> float | None:
-    records = read_records(sweep.folder.path / TRIALS / result.trial)
-    report = warmup_report(records, {**sweep.folder.config, **result.values})
+def _smallest(sweep: Sweep, run: Run) -> float | None:
+    records = read_records(sweep.folder.path / TRIALS / run[TRIAL])
+    report = warmup_report(records, {**sweep.folder.config, **run})
     return report.smallest_rms if report else None
 
 
@@ -132,18 +133,18 @@ def score(trained: Trained) -> Score | None:
     if len(periods_of(trained)) < 2 or trained.sweep.terms.margin is None:
         return None
     checks = read_checks(trained.sweep)
-    judged = [(judgement, [run for run in runs if run.trial in checks]) for judgement, runs in _judged(trained)]
+    judged = [(judgement, [run for run in runs if run[TRIAL] in checks]) for judgement, runs in _judged(trained)]
     decided = [(judgement, runs) for judgement, runs in judged if judgement.verdict != OPEN]
     return Score(_counts(judged, checks), _counts(decided, checks)) if checks else None
 
 
-def _counts(judged: Iterable[tuple[Judgement, list[Result]]], checks: Mapping[str, float]) -> Counts:
+def _counts(judged: Iterable[tuple[Judgement, list[Run]]], checks: Mapping[str, float]) -> Counts:
     return collections.Counter(
-        (judgement.gains, is_too_short(checks[run.trial])) for judgement, runs in judged for run in runs
+        (judgement.gains, is_too_short(checks[run[TRIAL]])) for judgement, runs in judged for run in runs
     )
 
 
-def _judged(trained: Trained) -> Iterable[tuple[Judgement, list[Result]]]:
+def _judged(trained: Trained) -> Iterable[tuple[Judgement, list[Run]]]:
     """Every warmup at every place, except the longest, with its runs."""
     *shorter, _ = periods_of(trained).items()
     for period, label in shorter:

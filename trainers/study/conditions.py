@@ -6,7 +6,7 @@ from collections.abc import Iterable, Sequence
 from trainers.evidence.differences import LEVELS, Difference
 from trainers.results.formats import counted, signed, value_text
 from trainers.results.tasks import LANGUAGE, OBJECTIVES, TRANSLATION, Margin, margin_of
-from trainers.study.failures import Place, Trained, difference
+from trainers.study.failures import Place, Trained, cell_at, difference
 
 LINEAR, DYNAMIC, ROOT, GI_ADAM = "untuned_linear", "dynamic", "root", "gi_adam"
 
@@ -105,17 +105,14 @@ def _criteria(trained: Trained) -> Iterable[tuple[Trained, Margin | None]]:
     """
     sweep, perplexity = trained.sweep, OBJECTIVES[LANGUAGE]
     yield trained, sweep.terms.margin
-    done = [run for run in sweep.results if run.status == "done"]
-    if sweep.task == TRANSLATION and all(run.metrics.get(perplexity.metric) is not None for run in done):
-        results = tuple(dataclasses.replace(run, objective=run.metrics[perplexity.metric]) for run in done)
-        by_perplexity = dataclasses.replace(sweep, objective=perplexity, results=results)
+    done = sweep.runs[sweep.runs.status == "done"]
+    if sweep.task == TRANSLATION and perplexity.metric in done and done[perplexity.metric].notna().all():
+        by_perplexity = dataclasses.replace(sweep, objective=perplexity, runs=done)
         yield Trained(by_perplexity), margin_of(LANGUAGE, sweep.data)
 
 
 def _values(trained: Trained, place: Place) -> list[float]:
-    shown = trained.sweep.objective.shown
-    runs = trained.runs[LINEAR][place].values()
-    return [shown(run.objective) for run in runs if run.objective is not None]
+    return list(cell_at(trained, LINEAR, place).values.values())
 
 
 def _gradient_init(trained: Trained) -> Iterable[str]:

@@ -12,11 +12,11 @@ import numpy as np
 from trainers.evidence.differences import Difference, difference_of
 from trainers.evidence.summary import cell_text
 from trainers.results.formats import NOTHING, fixed, value_text
-from trainers.results.methods import FIELDS, method_label
+from trainers.results.methods import FIELDS
+from trainers.results.results_csv import LABEL
 from trainers.results.runs import Sweep
 from trainers.results.table import Cell
 from trainers.results.tasks import OBJECTIVES
-from trainers.results.trials import Result, in_unit
 from trainers.tasks.language.ngrams import UNIGRAM_LOSS
 
 LOSS = "val_loss"
@@ -26,6 +26,7 @@ RATE, BETA_2, _, SEED = FIELDS
 
 # A learning rate and a beta_2.
 Place = tuple[float, float]
+Run = Mapping[str, Any]  # a row of the data frame of a sweep
 
 
 def chance_loss(sweep: Sweep) -> float | None:
@@ -34,9 +35,8 @@ def chance_loss(sweep: Sweep) -> float | None:
     It gives words their frequencies in the training text, if the runs of the sweep have recorded that loss, and
     otherwise all classes or words the same probability.
     """
-    recorded = [result.metrics.get(UNIGRAM_LOSS) for result in sweep.results]
-    if losses := [loss for loss in recorded if loss is not None]:
-        return max(losses)
+    if UNIGRAM_LOSS in sweep.runs and sweep.runs[UNIGRAM_LOSS].notna().any():
+        return float(sweep.runs[UNIGRAM_LOSS].max())
     known = (
         CLASSES if sweep.task == "image_classification" else {sweep.data: sweep.folder.config.get("vocabulary_size")}
     )
@@ -46,10 +46,10 @@ def chance_loss(sweep: Sweep) -> float | None:
 
 def has_losses(sweep: Sweep) -> bool:
     """Whether it can be decided which runs of a sweep fail: all losses are known, and there are no further axes."""
-    done = [result for result in sweep.results if result.status == "done"]
-    losses = all(result.metrics.get(LOSS) is not None for result in done)
+    done = sweep.runs[sweep.runs.status == "done"]
+    losses = LOSS in done and done[LOSS].notna().all()
     plain = set(sweep.table().row_names) == {RATE, BETA_2}
-    return bool(done) and losses and plain and chance_loss(sweep) is not None
+    return bool(len(done)) and bool(losses) and plain and chance_loss(sweep) is not None
 
 
 @dataclasses.dataclass(frozen=True)
@@ -70,14 +70,11 @@ class Trained:
         return loss
 
     @functools.cached_property
-    def runs(self) -> Mapping[str, Mapping[Place, Mapping[Any, Result]]]:
+    def runs(self) -> Mapping[str, Mapping[Place, Mapping[Any, Run]]]:
         """The runs by method, place and seed."""
-        found: dict[str, dict[Place, dict[Any, Result]]] = collections.defaultdict(
-            lambda: collections.defaultdict(dict)
-        )
-        for result in self.sweep.results:
-            place = result.values[RATE], result.values[BETA_2]
-            found[method_label(result.values)][place][result.values[SEED]] = result
+        found: dict[str, dict[Place, dict[Any, Run]]] = collections.defaultdict(lambda: collections.defaultdict(dict))
+        for run in self.sweep.runs.to_dict("records"):
+            found[run[LABEL]][run[RATE], run[BETA_2]][run[SEED]] = run
         return found
 
     @functools.cached_property
@@ -98,12 +95,12 @@ class Trained:
     def places(self) -> Sequence[Place]:
         return sorted({place for places in self.runs.values() for place in places})
 
-    def loss(self, run: Result) -> float:
+    def loss(self, run: Run) -> float:
         """The validation loss, limited to `chance`, which also counts for a run that diverged."""
-        loss = run.metrics.get(LOSS)
-        return min(loss, self.chance) if loss is not None and run.status == "done" else self.chance
+        loss = run.get(LOSS)
+        return min(loss, self.chance) if loss is not None and run["status"] == "done" else self.chance
 
-    def fails(self, run: Result) -> bool:
+    def fails(self, run: Run) -> bool:
         return self.loss(run) > self.limit
 
     def failed(self, method: str, place: Place) -> int | None:
@@ -144,10 +141,9 @@ def default_place(trained: Trained) -> Place:
 
 def cell_at(trained: Trained, method: str, place: Place) -> Cell:
     """The runs at a place, in the unit of the objective."""
-    cell = Cell()
-    for run in trained.runs[method].get(place, {}).values():
-        cell = cell.plus(in_unit(run, trained.sweep.objective.shown))
-    return cell
+    named = {RATE: place[0], BETA_2: place[1]}
+    table = trained.sweep.table()
+    return table.cell(tuple(named[name] for name in table.row_names), method)
 
 
 def _best(trained: Trained, method: str) -> str:

@@ -25,7 +25,7 @@ def draw_failures(folder: pathlib.Path, trained: Trained) -> str:
         name,
         [functools.partial(_draw, trained, beta_2) for beta_2 in betas],
         _numbers(trained),
-        caption=f"Runs that fail to train, of {seeds} seeds per square. {len(trained.sweep.results):,} runs.",
+        caption=f"Runs that fail to train, of {seeds} seeds per square. {len(trained.sweep.runs):,} runs.",
         width=1.9 * len(betas) + 1.5,
         height=0.26 * len(trained.methods) + 1.0,
     )

@@ -9,7 +9,8 @@ from trainers.evidence.differences import LEVELS, Difference
 from trainers.evidence.summary import cell_text
 from trainers.evidence.tuned import make_duel
 from trainers.results.formats import NOTHING, signed, value_text
-from trainers.results.methods import PERIOD, method_label
+from trainers.results.methods import PERIOD
+from trainers.results.results_csv import LABEL
 from trainers.results.table import METHOD
 from trainers.study.failures import Place, Trained, cell_at
 
@@ -109,9 +110,9 @@ def periods_of(trained: Trained) -> Mapping[float, str]:
 
 
 def _tuned(trained: Trained) -> Mapping[float, str]:
-    tuned = [run.values for run in trained.sweep.results if run.values[METHOD] == TUNED]
-    by_updates = [values for values in tuned if values.get(PERIOD) is not None]  # not those with a share of the run
-    return {values[PERIOD]: method_label(values) for values in sorted(by_updates, key=lambda values: values[PERIOD])}
+    runs = trained.sweep.runs
+    tuned = runs[(runs[METHOD] == TUNED) & runs[PERIOD].notna()] if PERIOD in runs else runs[:0]  # not with a share
+    return dict(sorted(zip(tuned.get(PERIOD, ()), tuned[LABEL], strict=True)))
 
 
 def period_table(trained: Trained) -> list[list[str]]:
