@@ -14,7 +14,6 @@ from trainers.evidence.config import EvidenceConfig
 from trainers.evidence.pages import SAID, begin, new_page, unfounded, with_parts
 from trainers.evidence.program import judge_sweeps
 from trainers.evidence.questions import answers, published_answers
-from trainers.evidence.sources import read_analyses, read_sweeps
 from trainers.evidence.summary import Summary, summary_csv
 from trainers.evidence.tables import tuned_texts
 from trainers.figures.paper import draw_gradients
@@ -22,7 +21,7 @@ from trainers.reports.method_claims import judged, method_claims
 from trainers.results.layout import ANALYSIS_TABLE, CHECKS, CONFIG, RESULT, RESULTS, STATUS, SUMMARY, TRIALS
 from trainers.results.records import read_series
 from trainers.results.results_csv import read_results, results_csv
-from trainers.results.runs import read_runs
+from trainers.results.runs import read_analyses, read_runs, read_sweeps
 from trainers.study.conditions import DYNAMIC
 from trainers.study.failures import Trained, has_losses
 from trainers.study.program import study_tables

@@ -1,6 +1,7 @@
 """The report without a browser: what it reads, what it refuses, and that its text is text."""
 
 import html.parser
+import json
 import os
 import re
 import subprocess
@@ -256,7 +257,9 @@ def test_every_rule_for_the_first_steps_has_a_look_of_its_own():
 
 def test_a_task_of_ones_own_is_judged_as_its_sweep_says(tmp_path):
     folder = reports.write_sweep(tmp_path / "sweep", reports.same, task="my_task")
-    (folder / "summary.md").write_text("# Sweep of my_task: val_score, higher is better\n")
+    config = json.loads((folder / "config.json").read_text())
+    recorded = {"resolved": {"objective": "val_score", "direction": "max"}}
+    (folder / "config.json").write_text(json.dumps(config | recorded))
     table = read_runs([str(folder)]).sweeps[0].table()
     assert (table.objective, table.direction) == ("validation score", "max")
     assert "my_task: Untuned exponential" in Page(report(folder)).text

@@ -12,12 +12,11 @@ import pytest
 
 from tests.trainers.helpers import ROOT
 from tests.trainers.reports import write_run, write_sweep
-from trainers.evidence.sources import read_sweeps
 from trainers.reports.sweep_sections import study_blocks
 from trainers.reports.tables import PageTable
 from trainers.results.methods import Point
 from trainers.results.results_csv import read_results, results_csv
-from trainers.results.runs import read_runs
+from trainers.results.runs import read_runs, read_sweeps
 from trainers.results.trials import Result, read_result
 from trainers.study.checks import score
 from trainers.study.config import StudyConfig

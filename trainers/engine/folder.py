@@ -48,10 +48,10 @@ class RunFolder:
             check_unlocked(self.path)
 
     @contextlib.contextmanager
-    def working(self) -> Iterator[None]:
+    def working(self, facts: Mapping[str, Any] | None = None) -> Iterator[None]:
         """All that a program needs to write into its folder: `locked`, `open` and `recording_status`."""
         with self.locked():
-            self.open()
+            self.open(facts=facts)
             with self.recording_status():
                 yield
 

@@ -4,14 +4,12 @@ import os
 import pathlib
 from collections.abc import Sequence
 
-from trainers.evidence.analyses import analysis_table, caption
 from trainers.evidence.config import EvidenceConfig
-from trainers.evidence.pages import new_page, unfounded, write_pages
+from trainers.evidence.pages import analysis_table, caption, new_page, unfounded, write_pages
 from trainers.evidence.questions import Answer, answers, published_answers
-from trainers.evidence.sources import read_analyses, read_sweeps
 from trainers.evidence.tables import answer_text, evidence_table, tuned_texts
 from trainers.results.formats import aligned
-from trainers.results.runs import Measured
+from trainers.results.runs import Measured, read_analyses, read_sweeps
 from trainers.system.errors import ConfigError
 
 

@@ -12,7 +12,7 @@ from trainers.results.methods import FIRST_STEPS_OF, METHODS, UNTUNED
 from trainers.results.paper import TABLES, PaperTable
 from trainers.results.runs import Sweep, sweep_title
 from trainers.results.table import Table
-from trainers.results.tasks import OBJECTIVES, TASKS, Margin, Terms, margin_of, sweep_command
+from trainers.results.tasks import TASKS, Margin, Terms, margin_of, sweep_command
 
 FIRST_STEP_RULES = ("radam", *FIRST_STEPS_OF)
 ANY_WARMUP = tuple(name for name in UNTUNED if name != "none")
@@ -36,20 +36,10 @@ def method_groups(table: Table) -> list[tuple[str, Sequence[str]]]:
 # so that no verdict comes from rounding. A mean is off by up to 0.05 either way; the variance of this uniform error is
 # added.
 HALF_DIGIT = 0.05
-PAPER_DATA = {
-    "image_classification": "ImageNet",
-    "language_modeling": "WikiText-103",
-    "machine_translation": "WMT16 English-German",
-}
-PAPER_SETS = {
-    "image_classification": "imagenet2012",
-    "language_modeling": "wikitext103",
-    "machine_translation": "wmt16_translate/de-en",
-}
 
 
 def published_terms(task: str) -> Terms:
-    return Terms(margin_of(task, PAPER_SETS[task]), OBJECTIVES[task].unit)
+    return Terms(margin_of(task, TASKS[task].paper_set), TASKS[task].objective.unit)
 
 
 def published_comparison(task: str) -> Comparison:
@@ -124,10 +114,10 @@ def published_answers() -> list[Answer]:
         Answer(
             QUESTIONS[0],
             task,
-            PAPER_DATA[task],
-            f"{TASKS[task]}, {PAPER_DATA[task]}",
+            TASKS[task].paper_data,
+            f"{TASKS[task].title}, {TASKS[task].paper_data}",
             PAPER,
-            OBJECTIVES[task].direction,
+            TASKS[task].objective.direction,
             published_comparison(task),
             published_terms(task),
         )

@@ -30,6 +30,11 @@ class Folder:
     git_revision: str | None = None
     started: str | None = None
     status: str = ""
+    resolved: Mapping[str, Any] = dataclasses.field(default_factory=dict)
+
+    @property
+    def is_sweep(self) -> bool:
+        return self.task.startswith(SWEEP_OF)
 
     @property
     def state(self) -> str:
@@ -119,6 +124,7 @@ def _folder(path: pathlib.Path, name: str, document: Mapping[str, Any], problems
         git_revision=_of_type(document.get("git_revision"), str),
         started=_of_type(document.get("started"), str),
         status=_status(path / STATUS, problems),
+        resolved=_of_type(document.get("resolved"), dict) or {},
     )
 
 

@@ -4,22 +4,19 @@ import csv
 import dataclasses
 import json
 import pathlib
-import re
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from typing import Any
 
 from pandas import DataFrame
 
 from trainers.results.folders import SWEEP_OF, Folder, find_folders
-from trainers.results.layout import CONFIG, RESULTS, RUN_RESULTS, SIMULATION_TABLE, SUMMARY, TRIALS
+from trainers.results.layout import CONFIG, RESULTS, RUN_RESULTS, SIMULATION_TABLE, TRIALS
 from trainers.results.methods import FIELDS, TUNED_FLAGS, method_flags, method_label
 from trainers.results.records import Series, read_records, read_series
-from trainers.results.results_csv import LABEL, frame_of, read_results
+from trainers.results.results_csv import LABEL, frame_of, parse_results, read_results
 from trainers.results.table import METHOD, SEED, Row, Table, tabulate
 from trainers.results.tasks import (
     MODELS,
-    OBJECTIVES,
-    OF_TASKS,
     TASKS,
     Objective,
     Terms,
@@ -30,13 +27,15 @@ from trainers.results.tasks import (
     sweep_command,
 )
 from trainers.results.trials import Grid, Result
-from trainers.system.errors import ConfigError
+from trainers.system.errors import ConfigError, require
 from trainers.system.files import UnreadableError, read_object, read_text
 
 SIMULATION, ANALYSIS, WARMUPS = "simulate", "gradient_analysis", "effective_warmup"  # not shown as training runs
 
 # What reading and drawing raise for damaged data.
 DAMAGE = (ArithmeticError, AttributeError, LookupError, TypeError, ValueError)
+# What a page and a figure need of a gradient analysis.
+MEASURED = ("gradient_cv_median", "moment_correlation", "update_median")
 
 Records = Sequence[Mapping[str, Any]]
 
@@ -145,12 +144,11 @@ def read_runs(roots: Iterable[str]) -> Runs:
     folders = find_folders(roots, problems)
 
     def read(make: Callable[[Folder], Any], wanted: Callable[[Folder], bool]) -> list[Any]:
-        made = [_unless_damaged(make, folder, problems) for folder in folders if wanted(folder)]
-        return [each for each in made if each is not None]
+        return _each(make, filter(wanted, folders), problems)
 
     simulations = read(lambda each: Measured(each, read_columns(each.path)), lambda each: each.task == SIMULATION)
-    analyses = read(lambda each: Measured(each, read_series(each.path, problems)), lambda each: each.task == ANALYSIS)
-    sweeps = read(lambda each: read_sweep(each, problems), lambda each: each.task.startswith(SWEEP_OF))
+    analyses = read(lambda each: read_analysis(each, problems), lambda each: each.task == ANALYSIS)
+    sweeps = read(lambda each: read_sweep(each, problems), lambda each: each.is_sweep)
     trainings = read(lambda each: read_training(each, problems), _is_training)
     return Runs(
         tuple(folders),
@@ -162,12 +160,65 @@ def read_runs(roots: Iterable[str]) -> Runs:
     )
 
 
-def _unless_damaged(make: Callable[[Folder], Any], folder: Folder, problems: list[str]) -> Any:
+def read_sweeps(roots: Iterable[str]) -> tuple[list[Sweep], list[str]]:
+    """The sweeps in or below some folders or in some files, each once, and what could not be read."""
+    problems: list[str] = []
+    sweeps: dict[pathlib.Path, Sweep] = {}
+    for root in roots:
+        path = pathlib.Path(root)
+        require(path.exists(), "RUNS must be folders of sweeps, or results.csv files", root)
+        if path.is_file() and not (path.parent / CONFIG).exists():
+            found = [read_file(path)]
+        else:
+            found = _sweeps_below(path.parent if path.is_file() else path, problems)
+        for sweep in found:
+            sweeps.setdefault(sweep.folder.path.resolve(), sweep)
+    return list(sweeps.values()), problems
+
+
+def _sweeps_below(path: pathlib.Path, problems: list[str]) -> list[Sweep]:
+    folders = [folder for folder in find_folders([str(path)], problems) if folder.is_sweep]
+    require(folders, "RUNS must be folders with sweeps in or below them", str(path))
+    return _each(lambda folder: read_sweep(folder, problems, curves=False), folders, problems)
+
+
+def read_file(path: pathlib.Path) -> Sweep:
+    """The sweep of a results.csv alone, whose task follows from its objective."""
     try:
-        return make(folder)
-    except DAMAGE as error:
-        problems.append(f"{folder.path} ({described(error)})")
-        return None
+        results, metric = parse_results(read_text(path))
+    except UnreadableError as error:
+        raise ConfigError(f"A file of RUNS must be the results.csv of a sweep. Received: {path} ({error})") from error
+    task = next((name for name, each in TASKS.items() if each.objective.metric == metric), metric)
+    name = path.resolve().parent.name if path.name == RESULTS else path.stem
+    objective = objective_named(task, metric, "min")
+    return Sweep(Folder(path, name, f"{SWEEP_OF}{task}", {}), objective, frame_of(results, metric), None, ())
+
+
+def read_analyses(roots: Iterable[str], problems: list[str]) -> list[Measured]:
+    """The gradient analyses in or below some folders; what cannot be read is added to the problems."""
+    places = [root for root in roots if pathlib.Path(root).is_dir()]
+    folders = [folder for folder in find_folders(places) if folder.task == ANALYSIS] if places else []
+    found = _each(lambda folder: read_analysis(folder, problems), folders, problems)
+    return [each for each in found if each.series]
+
+
+def read_analysis(folder: Folder, problems: list[str]) -> Measured:
+    series = read_series(folder.path, problems)
+    missing = [name for name in MEASURED if series and name not in series]
+    if missing:
+        raise ValueError(f"{missing[0]} is missing")
+    return Measured(folder, series)
+
+
+def _each(make: Callable[[Folder], Any], folders: Iterable[Folder], problems: list[str]) -> list[Any]:
+    """What is made of each folder; damaged ones are left out and added to the problems."""
+    made = []
+    for folder in folders:
+        try:
+            made.append(make(folder))
+        except DAMAGE as error:
+            problems.append(f"{folder.path} ({described(error)})")
+    return made
 
 
 def described(error: Exception) -> str:
@@ -177,7 +228,7 @@ def described(error: Exception) -> str:
 
 def _is_training(folder: Folder) -> bool:
     """Whether a folder holds a training run, including those of a user's own task."""
-    return folder.task not in (SIMULATION, ANALYSIS, WARMUPS) and not folder.task.startswith(SWEEP_OF)
+    return folder.task not in (SIMULATION, ANALYSIS, WARMUPS) and not folder.is_sweep
 
 
 def read_columns(folder: pathlib.Path) -> Series:
@@ -254,22 +305,20 @@ def _planned_values(path: pathlib.Path, sweep: Folder) -> dict[str, Any]:
 
 
 def objective_of(folder: Folder) -> Objective:
-    """The objective of a sweep; for an unknown task, it is read from the sweep's own summary."""
+    """The objective of a sweep; for a user's own task, what the sweep has recorded."""
     task = folder.task.removeprefix(SWEEP_OF)
-    if task in OBJECTIVES:
-        return OBJECTIVES[task]
-    summary = folder.path / SUMMARY
-    heading = summary.read_text().partition("\n")[0] if summary.exists() else ""
-    said = re.search(r": (.+), (lower|higher) is better", heading)
-    if said is None:
-        return Objective("", "objective (assumed: lower is better)", "min")
-    metric = said[1].replace("validation ", "val_")
-    return objective_named(task, metric, "min" if said[2] == "lower" else "max")
+    if task in TASKS:
+        return TASKS[task].objective
+    recorded = folder.resolved.get("objective")
+    if isinstance(recorded, str):
+        return objective_named(task, recorded, str(folder.resolved.get("direction")))
+    return Objective("", "objective (assumed: lower is better)", "min")
 
 
 def sweep_title(sweep: Sweep) -> str:
     """The model and the data of a sweep; the name of its folder if the data are not known."""
     config, task = sweep.folder.config, sweep.task
     model = str(config.get("model") or "")
-    what = MODELS.get(model, model) or OF_TASKS.get(task) or TASKS.get(task, task)
+    known = TASKS.get(task)
+    what = MODELS.get(model, model) or (known and (known.model or known.title)) or task
     return f"{what}, {data_title(config) or sweep.folder.name}"

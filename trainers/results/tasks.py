@@ -40,12 +40,49 @@ class Objective:
         return value if self.factor == 1 else float(f"{value * self.factor:.15g}")
 
 
-# Repeated here because the tasks import TensorFlow, which takes longer than a whole report.
-OBJECTIVES = {
-    "image_classification": Objective("val_error", "validation error, %", "min", 100.0, "points"),
-    "language_modeling": Objective("val_perplexity", "validation perplexity", "min", 1.0, "perplexity"),
-    "machine_translation": Objective("val_bleu", "validation BLEU", "max", 1.0, "BLEU"),
+@dataclasses.dataclass(frozen=True)
+class KnownTask:
+    """A task of this project; repeated here because the tasks import TensorFlow, which takes longer than a report.
+
+    Args:
+        title: Its name in words.
+        objective: What its runs are compared by.
+        paper_data: What the paper calls its data.
+        paper_set: The name of the same data in a config.
+        model: What to call its model; empty where a config names one of several.
+    """
+
+    title: str
+    objective: Objective
+    paper_data: str
+    paper_set: str
+    model: str = ""
+
+
+IMAGES, LANGUAGE, TRANSLATION = "image_classification", "language_modeling", "machine_translation"
+TASKS = {
+    IMAGES: KnownTask(
+        "Image classification",
+        Objective("val_error", "validation error, %", "min", 100.0, "points"),
+        "ImageNet",
+        "imagenet2012",
+    ),
+    LANGUAGE: KnownTask(
+        "Language modelling",
+        Objective("val_perplexity", "validation perplexity", "min", 1.0, "perplexity"),
+        "WikiText-103",
+        "wikitext103",
+        "small Transformer",
+    ),
+    TRANSLATION: KnownTask(
+        "Machine translation",
+        Objective("val_bleu", "validation BLEU", "max", 1.0, "BLEU"),
+        "WMT16 English-German",
+        "wmt16_translate/de-en",
+        "small Transformer",
+    ),
 }
+OBJECTIVES = {name: task.objective for name, task in TASKS.items()}
 
 
 def objective_named(task: str, metric: str, direction: str) -> Objective:
@@ -95,8 +132,6 @@ class Margin:
         """
         return f"±{self.size:g} {self.unit}{' of the mean' if self.relative else ''}".rstrip()
 
-
-IMAGES, LANGUAGE, TRANSLATION = "image_classification", "language_modeling", "machine_translation"
 
 # The first one that fits is used.
 MARGINS = (
@@ -194,7 +229,7 @@ def data_name(config: Mapping[str, Any]) -> str:
     return dataset
 
 
-# Data sets, tasks and models by their names in a config. Others are called by these names.
+# Data sets and models by their names in a config. Others are called by these names.
 DATA = {
     "digits": "4,000 digits",
     "mnist": "MNIST",
@@ -205,13 +240,7 @@ DATA = {
     "wikitext-2": "WikiText-2",
     "multi30k": "Multi30k",
 }
-TASKS = {
-    "image_classification": "Image classification",
-    "language_modeling": "Language modelling",
-    "machine_translation": "Machine translation",
-}
 MODELS = {"mlp": "200-100-50 network", "small_resnet": "small residual network"}
-OF_TASKS = {"language_modeling": "small Transformer", "machine_translation": "small Transformer"}
 
 
 def data_title(config: Mapping[str, Any]) -> str:

@@ -4,11 +4,10 @@ import pathlib
 from collections.abc import Sequence
 
 from trainers.evidence.pages import with_parts, write_pages
-from trainers.evidence.sources import read_sweeps
 from trainers.results.formats import aligned, markdown_table, value_text
 from trainers.results.layout import CHECKS
 from trainers.results.methods import method_title
-from trainers.results.runs import Sweep
+from trainers.results.runs import Sweep, read_sweeps
 from trainers.study.checks import Score, checks_csv, read_checks, score
 from trainers.study.conditions import DYNAMIC, conditions
 from trainers.study.config import StudyConfig

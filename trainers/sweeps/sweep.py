@@ -90,10 +90,15 @@ class SweepRun:
         with self._workers(left, source) as workers:
             if left:
                 workers.check(left, list(self.results.values()))
-            with self.folder.working():
+            with self.folder.working(self._facts()):
                 queue = Queue(source, self.results, self.settings.worker_timeout)
                 said = self._collect(queue, workers, done=len(self.cells) - len(left))
                 return self._conclude(said, queue)
+
+    def _facts(self) -> dict[str, str] | None:
+        """What readers of the sweep of a user's own task must know of it."""
+        known = {"objective": self.objective.metric, "direction": self.objective.direction}
+        return None if self.settings.task in OBJECTIVES else known
 
     def _collect(self, queue: Queue, workers: Workers, done: int) -> str:
         """Runs what is in the queue, writes the tables after every result, and returns the last one."""

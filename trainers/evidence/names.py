@@ -1,1 +1,0 @@
-"""What data, sweeps and methods are called on a page."""
