@@ -15,7 +15,7 @@ from trainers.results.tasks import Margin, Terms
 EQUIVALENT, DIFFERENT, INCONCLUSIVE = Verdict
 THREE = ("untuned_exponential", "untuned_linear", "radam")
 EQUAL = dict.fromkeys(THREE, 0.0)
-MARGIN = Margin("a task", "*", 0.5, "points", "for tests")
+MARGIN = Margin("a task", "*", 0.5, "points")
 TERMS = Terms(MARGIN, "points", "python -m trainers.sweep --task=a_task --config=runs/a/config.json")
 GRID = {"learning_rate": [0.1, 0.01], "beta_2": [0.999], "warmup": list(THREE), "seed": list(range(1, 6))}
 
@@ -61,7 +61,7 @@ def test_without_a_margin_nothing_is_decided():
 
 
 def test_a_relative_margin_is_of_the_mean():
-    margin = Margin("a task", "*", 1.0, "%", "for tests", relative=True)
+    margin = Margin("a task", "*", 1.0, "%", relative=True)
     comparison = compare(table_of(noisy_sweep(EQUAL, seeds=5)), margin)
     assert comparison.margin == pytest.approx(0.2, rel=0.05)
     assert "(margin ±1 % of the mean, ±0.20)" in told(noisy_sweep(EQUAL, seeds=5), Terms(margin))[0]

@@ -50,4 +50,4 @@ def _margin(text: str) -> Margin:
     except ValueError as error:
         raise ConfigError(f"{RULE}. Received: {text!r}") from error
     require(equals and task and 0 < number < math.inf, RULE, text)
-    return Margin(task, data or "*", number, "", "given by --margins")
+    return Margin(task, data or "*", number, "")

@@ -80,12 +80,19 @@ def duels(table: Table, runs: DataFrame) -> list[Duel]:
     return [duel for duel in found if duel is not None]
 
 
-def outcomes(found: Sequence[Duel]) -> list[TuningOutcome]:
+def outcomes(found: Iterable[Duel]) -> list[TuningOutcome]:
     """One outcome per pair: the difference over seeds, averaged over its rows."""
-    groups: dict[tuple[str, str, str], list[Duel]] = {}
-    for duel in found:
-        groups.setdefault((duel.warmup, duel.flag, duel.rule), []).append(duel)
-    return [_outcome(group) for group in groups.values()]
+    groups = itertools.groupby(found, key=lambda duel: (duel.warmup, duel.flag, duel.rule))
+    return [
+        TuningOutcome(
+            warmup,
+            rule,
+            _difference(same := list(group)),
+            sum(duel.tuned_runs for duel in same),
+            sum(duel.untuned_runs for duel in same),
+        )
+        for (warmup, _, rule), group in groups
+    ]
 
 
 def duels_csv(table: Table, found: Iterable[Duel]) -> str:
@@ -136,16 +143,6 @@ def _best_period(values: Mapping[float, Mapping[Any, float]], seeds: Sequence[An
     """The period or share with the best mean over some seeds; the shortest of those that are equal."""
     sign = 1 if direction == "min" else -1
     return min(values, key=lambda period: (sign * math.fsum(values[period][seed] for seed in seeds), period))
-
-
-def _outcome(found: Sequence[Duel]) -> TuningOutcome:
-    return TuningOutcome(
-        found[0].warmup,
-        found[0].rule,
-        _difference(found),
-        sum(duel.tuned_runs for duel in found),
-        sum(duel.untuned_runs for duel in found),
-    )
 
 
 def _difference(found: Sequence[Duel]) -> Difference:
