@@ -24,17 +24,8 @@ def test_the_table_of_margins_is_what_changelog_would_have_to_tell_a_change_of(t
     assert (margin.size, margin.relative) == (size, relative)
 
 
-def test_a_task_that_the_table_does_not_have_has_no_margin():
-    assert margin_of("wine", "wine") is None
-
-
 def test_every_task_of_the_paper_has_a_margin_for_any_data():
     assert all(margin_of(task, "") is not None for task in TABLES)
-
-
-def test_a_relative_margin_is_a_share_of_the_mean():
-    assert margin_of("language_modeling", "pydoc").absolute(60.0) == 0.6
-    assert margin_of("machine_translation", "numbers").absolute(85.0) == 1.0
 
 
 def test_data_are_named_by_the_set_or_by_the_folder_of_their_files():

@@ -162,22 +162,3 @@ def test_the_power_of_one_pair_is_that_of_a_simulation():
         assert equivalence_power(1.0, [deviation], seeds) == pytest.approx(
             decide(low[:, None], high[:, None], 1.0)[0].mean(), abs=0.012
         )
-
-
-def old_criterion(values):
-    """How often the criterion before this one said yes: methods spread no farther than seeds, no room for a fifth."""
-    between_methods = np.sqrt((values.mean(axis=3).std(axis=1, ddof=1) ** 2).mean(axis=1))
-    between_seeds = np.sqrt(values.var(axis=3, ddof=1).mean(axis=(1, 2)))
-    means, errors = estimates(values)
-    low, high = t_interval(means, errors, values.shape[-1] - 1, 0.95)
-    room = np.maximum(abs(low), abs(high)).max(axis=1)
-    return ((between_methods <= between_seeds) & (room <= 0.2 * values.mean(axis=(1, 2, 3)))).mean()
-
-
-def test_a_tenth_worse_in_every_cell_is_caught_where_the_old_criterion_grew_more_wrong_with_more_seeds():
-    world, worse = World(block=0.4), 0.5
-    few, many = (world.sweeps(seeds, effect=worse) for seeds in (3, 10))
-    assert old_criterion(many) > 0.8
-    assert old_criterion(many) > old_criterion(few)
-    assert verdicts(few)[0] == verdicts(many)[0] == 0
-    assert verdicts(many)[1] > 0.95

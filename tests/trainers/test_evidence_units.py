@@ -57,25 +57,6 @@ def test_an_error_is_told_in_per_cent_everywhere_with_the_same_digits(sweep):
     assert (float(rows[1][3]), rows[1][-1]) == (pytest.approx(5.65, rel=1e-14), "validation error, %")
 
 
-def test_the_verdict_reads_the_same_in_the_terminal_and_in_the_file(sweep):
-    folder, printed = sweep
-    said = "Verdict on untuned_linear and radam: equivalent (margin ±0.2 points)."
-    assert said in printed
-    assert said in (folder / "summary.md").read_text()
-
-
-def test_the_records_of_a_sweep_keep_every_digit(sweep):
-    folder, _ = sweep
-    assert (
-        (folder / "results.csv")
-        .read_text()
-        .splitlines()[0]
-        .startswith("trial,learning_rate,beta_2,warmup,seed,val_error")
-    )
-    with (folder / "results.csv").open(newline="") as file:
-        assert [float(row["val_error"]) for row in csv.DictReader(file)][:2] == [0.0555 + 0.0005, 0.0555 + 0.001]
-
-
 def test_a_task_of_ones_own_is_told_as_it_is_recorded():
     assert objective_named("wine", "val_score", "max").label == "validation score"
     assert objective_named("image_classification", "val_error", "min") is OBJECTIVES["image_classification"]

@@ -27,18 +27,21 @@ def rows(text):
     return list(csv.DictReader(io.StringIO(text)))
 
 
-def test_json_is_one_line_and_comes_back_the_same():
-    result = Result.measured("0007", values(), 0.1 + 0.2, {"loss": 1 / 3, "tiny": 5e-324}, 12.5)
+@pytest.mark.parametrize(
+    "result",
+    [
+        Result.measured("0007", values(), 0.1 + 0.2, {"loss": 1 / 3, "tiny": 5e-324}, 12.5),
+        Result.measured("0001", values(), np.float32(0.5), {"loss": np.float64(2.0)}, 3.0),
+        Result("0001", values(), "failed", None, {}, 1.0, 'line 1\nline 2, "quoted"'),
+    ],
+    ids=["every bit", "numbers of numpy", "an error of several lines"],
+)
+def test_json_is_one_line_and_comes_back_the_same(result):
     line = result.to_json()
     assert "\n" not in line
     assert Result.from_json(line) == result
     assert list(Result.from_json(line).values) == ["learning_rate", "beta_2", "warmup", "seed"]
-
-
-def test_an_error_of_several_lines_stays_on_one_line_of_json():
-    result = Result("0001", values(), "failed", None, {}, 1.0, 'line 1\nline 2, "quoted"')
-    assert "\n" not in result.to_json()
-    assert Result.from_json(result.to_json()) == result
+    assert {type(value) for value in (result.objective, *result.metrics.values())} <= {float, type(None)}
 
 
 @pytest.mark.parametrize("objective", [math.nan, math.inf, -math.inf, np.float32("nan")])
@@ -50,23 +53,18 @@ def test_an_objective_that_is_not_finite_is_a_run_that_diverged(objective):
     assert Result.from_json(result.to_json()) == result
 
 
-def test_numbers_of_numpy_become_plain():
-    result = Result.measured("0001", values(), np.float32(0.5), {"loss": np.float64(2.0)}, 3.0)
-    assert Result.from_json(result.to_json()) == result
-    assert (type(result.objective), type(result.metrics["loss"])) == (float, float)
-
-
 @pytest.mark.parametrize(
-    ("status", "objective"), [("done", None), ("done", math.nan), ("failed", 1.0), ("diverged", 1)]
+    ("status", "objective", "message"),
+    [
+        ("done", None, "`objective` must be .* Received: objective=None, status='done'"),
+        ("done", math.nan, "`objective` must be .* Received: objective=nan, status='done'"),
+        ("failed", 1.0, "`objective` must be .* Received: objective=1.0, status='failed'"),
+        ("ok", 1.0, "`status` must be one of done, diverged, failed. Received: status='ok'"),
+    ],
 )
-def test_an_objective_that_contradicts_the_status_is_refused(status, objective):
-    with pytest.raises(ValueError, match=f"`objective` must be .* Received: objective={objective}, status='{status}'"):
+def test_a_status_that_is_unknown_or_contradicts_the_objective_is_refused(status, objective, message):
+    with pytest.raises(ValueError, match=message):
         Result("0001", values(), status, objective, {}, 1.0)
-
-
-def test_an_unknown_status_is_refused():
-    with pytest.raises(ValueError, match="`status` must be one of done, diverged, failed. Received: status='ok'"):
-        Result("0001", values(), "ok", 1.0, {}, 1.0)
 
 
 def test_csv_has_a_row_for_each_run_in_the_order_of_the_grid():

@@ -111,11 +111,7 @@ def test_a_period_that_diverges_is_not_chosen():
     results = results_of(lambda rate, warmup, period, seed: None if (period, seed) == (10.0, 0) else values[period])
     (duel,) = duels_of(results)
     assert duel.periods == (100.0, 10.0)
-    assert dict(duel.tuned) == {
-        1: 2.0,
-        2: 1.0,
-        3: 2.0,
-    }  # where the one that was chosen diverged, there is no difference
+    assert dict(duel.tuned) == {1: 2.0, 2: 1.0, 3: 2.0}  # none where the one that was chosen diverged
 
 
 def test_there_is_nothing_to_say_without_a_choice_a_rule_or_a_second_seed():
