@@ -43,6 +43,12 @@ def rows_of(folder):
         return list(csv.DictReader(file))
 
 
+@pytest.fixture(name="digits")
+def whole_sweep(tmp_path):
+    """A sweep in which the methods do not differ."""
+    return reports.write_sweep(tmp_path / "digits", objective({}), GRID)
+
+
 def kept(folder, target, config=True):
     """What is kept of a sweep: results.csv and config.json, without the trials."""
     target.mkdir()
@@ -68,10 +74,9 @@ def test_a_sweep_is_judged_and_the_figure_written(tmp_path, effect, verdict):
     assert f"written: {tmp_path}/out/differences.csv, .svg, .png, .pdf" in said
 
 
-def test_the_same_files_come_from_the_same_runs(tmp_path):
-    sweep = reports.write_sweep(tmp_path / "digits", objective({}), GRID)
+def test_the_same_files_come_from_the_same_runs(tmp_path, digits):
     for name in ("a", "b"):
-        judged(sweep, output_dir=str(tmp_path / name))
+        judged(digits, output_dir=str(tmp_path / name))
     for file in (tmp_path / "a").iterdir():
         assert file.read_bytes() == (tmp_path / "b" / file.name).read_bytes(), file.name
 
@@ -87,9 +92,8 @@ def test_files_that_are_kept_say_what_the_trials_said(tmp_path):
     assert len(read_runs([str(store)]).sweeps[0].runs) == 30  # and so on the page
 
 
-def test_a_file_alone_is_known_by_its_objective(tmp_path):
-    sweep = reports.write_sweep(tmp_path / "digits", objective({}), GRID)
-    store = kept(sweep, tmp_path / "mine", config=False)
+def test_a_file_alone_is_known_by_its_objective(tmp_path, digits):
+    store = kept(digits, tmp_path / "mine", config=False)
     said = judged(store / "results.csv", paper=False)
     assert "image_classification, mine: Verdict on radam" in said
     assert "(margin ±0.5 points)" in said  # of data that nobody knows
@@ -145,24 +149,22 @@ def test_bad_input_is_told(tmp_path):
         judged(output_dir=str(tmp_path / "results.csv"))
 
 
-def test_damaged_trials_are_named_and_make_runs_missing(tmp_path):
-    sweep = reports.write_sweep(tmp_path / "digits", objective({}), GRID)
-    trial = next(iter(sorted((sweep / "trials").iterdir())))
+def test_damaged_trials_are_named_and_make_runs_missing(tmp_path, digits):
+    trial = next(iter(sorted((digits / "trials").iterdir())))
     (trial / "result.json").write_text("{")
-    said = judged(sweep, paper=False)
+    said = judged(digits, paper=False)
     assert f"left out: {trial}/result.json" in said
     assert "inconclusive, as 1 planned run has no result" in said
 
 
-def test_a_trial_that_a_second_worker_finished_counts_once(tmp_path):
-    sweep = reports.write_sweep(tmp_path / "digits", objective({}), GRID)
-    trial = next(iter(sorted((sweep / "trials").iterdir())))
+def test_a_trial_that_a_second_worker_finished_counts_once(tmp_path, digits):
+    trial = next(iter(sorted((digits / "trials").iterdir())))
     again = trial.with_name(f"{trial.name}@2")
     shutil.copytree(trial, again)
     document = json.loads((trial / "result.json").read_text())
     (trial / "result.json").write_text(json.dumps({**document, "status": "failed", "objective": None}))
     (again / "result.json").write_text(json.dumps({**document, "trial": again.name}))
-    assert "radam: equivalent" in judged(sweep, paper=False)
+    assert "radam: equivalent" in judged(digits, paper=False)
 
 
 def test_the_program_runs_without_tensorflow(tmp_path):
@@ -176,11 +178,10 @@ def test_the_program_runs_without_tensorflow(tmp_path):
     assert len(rows_of(tmp_path / "out")) == 9
 
 
-def test_the_verdicts_of_a_page_are_written_anew(tmp_path):
-    sweep = reports.write_sweep(tmp_path / "digits", objective({}), GRID)
+def test_the_verdicts_of_a_page_are_written_anew(tmp_path, digits):
     page = tmp_path / "page.md"
     page.write_text("# Results\n\n<!-- verdicts -->\nold\n<!-- end of verdicts -->\n\nMore.\n")
-    assert judged(sweep, page=(str(page),), paper=False).endswith(f"written: {page}")
+    assert judged(digits, page=(str(page),), paper=False).endswith(f"written: {page}")
     text = page.read_text()
     assert text.startswith(
         "# Results\n\n<!-- verdicts -->\n\n| task | data | from | difference | mean | 90 % interval |"
@@ -188,7 +189,7 @@ def test_the_verdicts_of_a_page_are_written_anew(tmp_path):
     assert "old" not in text
     assert "- image_classification, digits, mlp (digits): Verdict on" in text
     assert text.endswith("<!-- end of verdicts -->\n\nMore.\n")
-    judged(sweep, page=(str(page),), paper=False)
+    judged(digits, page=(str(page),), paper=False)
     assert page.read_text() == text
 
 
@@ -275,13 +276,12 @@ def test_an_analysis_without_its_measurements_is_left_out_and_named(tmp_path):
     assert f"left out: {damaged} (gradient_cv_median is missing)" in judged(tmp_path / "runs")
 
 
-def test_no_page_is_written_unless_all_can_be(tmp_path):
-    sweep = reports.write_sweep(tmp_path / "digits", objective({}), GRID)
+def test_no_page_is_written_unless_all_can_be(tmp_path, digits):
     good, bad = tmp_path / "good.md", tmp_path / "bad.md"
     good.write_text("<!-- means --><!-- end of means -->")
     bad.write_text("<!-- cells --> and no end")
     with pytest.raises(ConfigError, match="--page must have <!-- end of cells --> after <!-- cells -->"):
-        judged(sweep, page=(str(good), str(bad)))
+        judged(digits, page=(str(good), str(bad)))
     assert good.read_text() == "<!-- means --><!-- end of means -->"
 
 

@@ -148,9 +148,3 @@ def test_a_frame_has_numbers_as_numbers_and_revisions_as_text(tmp_path):
     assert frame.warmup_period.isna().tolist() == frame.val_loss.isna().tolist() == [False, True]
     assert frame.git_revision.tolist() == ["0" * 40] * 2
     assert frame.error.tolist() == ["", "7"]
-
-
-def test_a_result_with_groups_in_its_environment_is_read():
-    environment = {"versions": {"keras": "3.15.1"}, "git_revision": "a", "machine": {"cores": 2}, "threads": 1}
-    line = json.dumps(json.loads(Result.measured("a", values(), 0.5, {}, 1.0).to_json()) | {"environment": environment})
-    assert Result.from_json(line).environment == {"keras": "3.15.1", "git_revision": "a", "cores": 2, "threads": 1}

@@ -40,7 +40,8 @@ def read_series(folder: pathlib.Path, problems: list[str] | None = None) -> Seri
     """The measurements in the records of a gradient analysis; empty if there are none yet."""
     measured = [record for record in read_records(folder, problems) if "moment_correlation" in record]
     if not measured:
-        return _kept_series(folder / ANALYSIS_TABLE)  # to nine digits
+        kept = read_columns(folder / ANALYSIS_TABLE)  # to nine digits
+        return {**kept, "t": [int(t) for t in kept["t"]]} if kept else {}
     names = [name for name in measured[0] if name in _measured_names()]
     return {"t": [record["updates"] for record in measured]} | {
         name: [float("nan") if record[name] is None else record[name] for record in measured] for name in names
@@ -53,9 +54,8 @@ def _measured_names() -> list[str]:
     return [*(f"{name}_{place}" for name in ("gradient_cv", "update") for place in QUANTILES), "moment_correlation"]
 
 
-def _kept_series(path: pathlib.Path) -> Series:
+def read_columns(path: pathlib.Path) -> Series:
+    """The columns of a CSV of numbers; empty if the file is missing or has no rows."""
     rows = list(csv.DictReader(read_text(path).splitlines())) if path.exists() else []
-    if not rows:
-        return {}
-    numbers = {name: [float(row[name] or "nan") for row in rows] for name in rows[0]}
-    return numbers | {"t": [int(t) for t in numbers["t"]]}
+    names = list(rows[0]) if rows else []
+    return {name: [float(row[name] if row[name] != "" else "nan") for row in rows] for name in names}

@@ -1,6 +1,5 @@
 """Everything in folders of runs: simulations, analyses, sweeps and training runs."""
 
-import csv
 import dataclasses
 import json
 import pathlib
@@ -12,7 +11,7 @@ from pandas import DataFrame
 from trainers.results.folders import SWEEP_OF, Folder, find_folders
 from trainers.results.layout import CONFIG, RESULTS, RUN_RESULTS, SIMULATION_TABLE, TRIALS
 from trainers.results.methods import FIELDS, TUNED_FLAGS, method_flags, method_label
-from trainers.results.records import Series, read_records, read_series
+from trainers.results.records import Series, read_columns, read_records, read_series
 from trainers.results.results_csv import LABEL, frame_of, parse_results, read_results
 from trainers.results.table import METHOD, SEED, Row, Table, tabulate
 from trainers.results.tasks import (
@@ -146,7 +145,9 @@ def read_runs(roots: Iterable[str]) -> Runs:
     def read(make: Callable[[Folder], Any], wanted: Callable[[Folder], bool]) -> list[Any]:
         return _each(make, filter(wanted, folders), problems)
 
-    simulations = read(lambda each: Measured(each, read_columns(each.path)), lambda each: each.task == SIMULATION)
+    simulations = read(
+        lambda each: Measured(each, read_columns(each.path / SIMULATION_TABLE)), lambda each: each.task == SIMULATION
+    )
     analyses = read(lambda each: read_analysis(each, problems), lambda each: each.task == ANALYSIS)
     sweeps = read(lambda each: read_sweep(each, problems), lambda each: each.is_sweep)
     trainings = read(lambda each: read_training(each, problems), _is_training)
@@ -229,16 +230,6 @@ def described(error: Exception) -> str:
 def _is_training(folder: Folder) -> bool:
     """Whether a folder holds a training run, including those of a user's own task."""
     return folder.task not in (SIMULATION, ANALYSIS, WARMUPS) and not folder.is_sweep
-
-
-def read_columns(folder: pathlib.Path) -> Series:
-    """Reads update_magnitudes.csv; empty if the file is missing or has no rows."""
-    path = folder / SIMULATION_TABLE
-    rows = list(csv.DictReader(read_text(path).splitlines())) if path.exists() else []
-    try:
-        return {name: [float(row[name]) for row in rows] for name in rows[0]} if rows else {}
-    except (TypeError, ValueError) as error:
-        raise ConfigError(f"A simulation's CSV must hold numbers. Received: {path} ({error})") from error
 
 
 def read_training(folder: Folder, problems: list[str]) -> Training:

@@ -76,8 +76,7 @@ class Result:
 
     @classmethod
     def from_json(cls, line: str) -> "Result":
-        stored = json.loads(line)
-        return cls(**{**stored, "environment": _flat(stored.get("environment", {}))})
+        return cls(**json.loads(line))
 
     @property
     def name(self) -> str:
@@ -87,14 +86,6 @@ class Result:
     def to_json(self) -> str:
         """One line; every float comes back exactly."""
         return json.dumps(dataclasses.asdict(self), allow_nan=False)
-
-
-def _flat(environment: Mapping[str, Any]) -> dict[str, Any]:
-    """An environment without groups, which results had at first."""
-    flat: dict[str, Any] = {}
-    for name, value in environment.items():
-        flat |= value if isinstance(value, Mapping) else {name: value}
-    return flat
 
 
 def read_result(folder: pathlib.Path) -> Result:
