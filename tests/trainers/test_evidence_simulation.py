@@ -8,9 +8,8 @@ import math
 import numpy as np
 import pytest
 
-from trainers.evidence.comparison import decide
+from trainers.evidence.comparison import POWER, decide, equivalence_power, seeds_needed
 from trainers.evidence.differences import mean_and_error, seed_scores, t_interval
-from trainers.evidence.power import POWER, equivalence_power, seeds_needed
 
 SWEEPS = 2000
 MARGIN = 0.2

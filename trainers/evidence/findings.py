@@ -3,9 +3,8 @@
 from collections.abc import Iterable, Sequence
 from typing import Any
 
-from trainers.evidence.comparison import LEAST_SEEDS, Comparison, Verdict, cell_differences, compare, judge
+from trainers.evidence.comparison import LEAST_SEEDS, MOST, Comparison, Verdict, cell_differences, compare, judge
 from trainers.evidence.differences import LEVELS, Difference, Pair
-from trainers.evidence.power import MOST
 from trainers.results.formats import NOTHING, counted, decimals, listed, p_text, ranges, signed, significant, value_text
 from trainers.results.table import Table
 from trainers.results.tasks import Terms

@@ -36,7 +36,8 @@ def mixtures(runs: DataFrame) -> list[str]:
     """
     sentences = []
     for name, column in zip(ENVIRONMENT, runs.columns[-len(ENVIRONMENT) :], strict=True):
-        counts = collections.Counter(runs[column][runs.status == "done"].fillna(UNKNOWN).map(str))
+        made_with = runs[column][runs.status == "done"]
+        counts = collections.Counter(UNKNOWN if value is None else str(value) for value in made_with)
         if len(counts) > 1:
             kinds = ", ".join(f"{value} ({counted(n, 'run')})" for value, n in sorted(counts.items()))
             sentences.append(f"Runs differ in {name}: {kinds}.")

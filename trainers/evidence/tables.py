@@ -215,10 +215,8 @@ def _chosen(table: Table, of_methods: Table) -> Iterable[tuple[Row, str]]:
 
 def tuned_texts(sweeps: Iterable[Sweep], margins: Sequence[Margin] = ()) -> list[str]:
     """A sentence for every sweep, tuned warmup and untuned rule."""
-    return [text for sweep in sweeps for text in _tuned_texts(sweep, margins)]
-
-
-def _tuned_texts(sweep: Sweep, margins: Sequence[Margin]) -> Iterable[str]:
-    table = sweep.table()
-    for finding in tuned_findings(table, duels(table, sweep.runs), terms_of(sweep, margins)):
-        yield f"{place_text(sweep.task, sweep.subject, sweep.folder.name)}: {finding}"
+    return [
+        f"{place_text(sweep.task, sweep.subject, sweep.folder.name)}: {finding}"
+        for sweep in sweeps
+        for finding in tuned_findings(sweep.table(), duels(sweep.table(), sweep.runs), terms_of(sweep, margins))
+    ]
