@@ -34,8 +34,9 @@ class Duel:
         warmup: The tuned warmup.
         rule: The untuned one.
         periods: The periods chosen on the first and on the second half of the seeds; or the shares.
-        tuned: The objective of the tuned warmup by seed, with the period chosen on the other half of the seeds.
-        untuned: The objective of the rule by seed.
+        tuned: The objective of the tuned warmup by seed of the table, with the period chosen on the other half of the
+            seeds; NaN for a seed that either lacks.
+        untuned: The objective of the rule by seed, NaN for the same seeds.
         tuned_runs: Number of runs for tuning.
         untuned_runs: Number of runs of the rule.
         flag: What is tuned, "warmup_period" or "warmup_share".
@@ -45,8 +46,8 @@ class Duel:
     warmup: str
     rule: str
     periods: tuple[float, float]
-    tuned: Mapping[Any, float]
-    untuned: Mapping[Any, float]
+    tuned: np.ndarray
+    untuned: np.ndarray
     tuned_runs: int
     untuned_runs: int
     flag: str = PERIOD
@@ -115,43 +116,35 @@ def make_duel(
     """Compares a tuned warmup with a rule; None if fewer than two seeds have both. `labels` has a column per period."""
     warmup, rule = pair
     cells = {period: table.cell(row, label) for period, label in sorted(labels.items())}
-    other = table.cell(row, rule)
+    other, at = table.cell(row, rule), table.rows.index(row)
     # Every period is planned for every seed: where it has no value, the run diverged or is missing.
-    seeds = [seed for seed in table.seeds if seed in other.values and any(seed in c.seeds for c in cells.values())]
-    halves = seeds[::2], seeds[1::2]
-    if not halves[1]:
+    known = {seed for cell in cells.values() for seed in cell.seeds}.intersection(other.values)
+    seeds = np.array([number for number, seed in enumerate(table.seeds) if seed in known])
+    if len(seeds) < 2:
         return None
     worst = math.inf if table.direction == "min" else -math.inf
-    values = {period: {seed: cell.values.get(seed, worst) for seed in seeds} for period, cell in cells.items()}
-    first, second = (_best_period(values, half, table.direction) for half in halves)
-    judged = {seed: values[second if seed in halves[0] else first][seed] for seed in seeds}
-    kept = [seed for seed in seeds if math.isfinite(judged[seed])]
-    return Duel(
-        row,
-        warmup,
-        rule,
-        (first, second),
-        {seed: judged[seed] for seed in kept},
-        {seed: other.values[seed] for seed in kept},
-        sum(cell.runs for cell in cells.values()),
-        other.runs,
-        flag,
-    )
+    found = {period: table.values(label)[at] for period, label in sorted(labels.items())}
+    values = {period: np.where(np.isnan(each), worst, each) for period, each in found.items()}
+    tuned, untuned = np.full((2, len(table.seeds)), math.nan)
+    halves = seeds[::2], seeds[1::2]
+    periods = _best_period(values, halves[0], table.direction), _best_period(values, halves[1], table.direction)
+    for judged, period in zip(halves, reversed(periods), strict=True):
+        tuned[judged] = values[period][judged]
+    tuned[np.isinf(tuned)] = math.nan
+    untuned[seeds] = np.where(np.isnan(tuned[seeds]), math.nan, table.values(rule)[at][seeds])
+    runs = sum(cell.runs for cell in cells.values())
+    return Duel(row, warmup, rule, periods, tuned, untuned, runs, other.runs, flag)
 
 
-def _best_period(values: Mapping[float, Mapping[Any, float]], seeds: Sequence[Any], direction: str) -> float:
+def _best_period(values: Mapping[float, np.ndarray], seeds: np.ndarray, direction: str) -> float:
     """The period or share with the best mean over some seeds; the shortest of those that are equal."""
     sign = 1 if direction == "min" else -1
-    return min(values, key=lambda period: (sign * math.fsum(values[period][seed] for seed in seeds), period))
+    return min(values, key=lambda period: (sign * math.fsum(values[period][seeds]), period))
 
 
 def _difference(found: Sequence[Duel]) -> Difference:
     """Tuned - untuned, averaged over the rows of some duels of one pair."""
-    seeds = list(dict.fromkeys(seed for duel in found for seed in duel.untuned))
-    untuned, tuned = (
-        np.array([[values.get(seed, math.nan) for seed in seeds] for values in sides]).reshape(len(found), len(seeds))
-        for sides in ([duel.untuned for duel in found], [duel.tuned for duel in found])
-    )
+    untuned, tuned = np.stack([duel.untuned for duel in found]), np.stack([duel.tuned for duel in found])
     kind = found[0].flag.removeprefix("warmup_")
     return difference_of((found[0].rule, f"{found[0].warmup} with the best {kind}"), untuned, tuned)
 
