@@ -6,6 +6,7 @@ import os
 import pathlib
 import re
 import shutil
+import time
 
 import numpy as np
 import pytest
@@ -14,10 +15,12 @@ from tests.trainers.helpers import final_weights, finish, status, stopped_at_a_c
 from tests.trainers.tiny_sweep import TASK, settings, start, values_of
 from trainers.engine.program import parse_arguments
 from trainers.engine.run import train
+from trainers.evidence.summary import Tables
 from trainers.results.results_csv import read_results
 from trainers.sweep import sweep
 from trainers.sweeps import trial
 from trainers.sweeps.space import grid, trial_config
+from trainers.sweeps.sweep import SweepRun
 from trainers.system.access import locked
 from trainers.system.errors import ConfigError, DataError, IncompleteError
 
@@ -217,6 +220,23 @@ def test_the_tables_are_there_after_the_first_trial(tmp_path, monkeypatch):
     monkeypatch.setattr(trial, "run_cell", looking)
     sweep(settings(tmp_path, learning_rates=(1e-2,), warmups=("none",)))
     assert seen == [0, 1]
+
+
+def test_the_tables_take_a_twentieth_of_the_time(tmp_path, monkeypatch):
+    now, written = [0.0], []
+
+    def write(self):
+        written.append(now[0])
+        now[0] += 1
+
+    monkeypatch.setattr(time, "monotonic", lambda: now[0])
+    monkeypatch.setattr(Tables, "write", write)
+    run = SweepRun(settings(tmp_path), Tables)
+    tables = Tables(run.folder, run.settings, run.objective, {})
+    while now[0] < 40:
+        tables.write_soon()
+        now[0] += 0.25
+    assert written == [0, 21]
 
 
 def test_a_second_start_on_a_folder_is_refused(tmp_path):
