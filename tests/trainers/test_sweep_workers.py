@@ -168,23 +168,25 @@ def test_a_signal_saves_every_trial_and_leaves_no_process(number, calm, tmp_path
 @pytest.mark.slow
 def test_ray_listens_on_loopback_only_and_wants_a_token(tmp_path):
     process = start(tmp_path / "run", workers=2, **{**LONGER, "steps": 10_000})
-    wait_for(lambda: len(workers_of(process)) == 2)
-    everyone = [psutil.Process(process.pid), *children_of(process)]
-    sockets = [each for one in everyone for each in told(lambda one=one: one.net_connections("inet"))]
-    listening = [each.laddr for each in sockets if each.status == "LISTEN"]
-    assert {address.ip for address in listening} <= {"127.0.0.1", "::1", "::ffff:127.0.0.1"}
-    assert {each.nice() for each in workers_of(process, "")} == {0}
-    [raylet] = [each for each in everyone if told(each.name) == "raylet"]
-    [address] = [part.partition("=")[2] for part in raylet.cmdline() if part.startswith("--gcs-address=")]
-    home = tmp_path / "home"  # without the token that Ray may have kept there
-    home.mkdir()
-    for mode, token in (("token", "0" * 64), ("token", ""), ("", ""), ("disabled", "")):
-        given = {"RAY_AUTH_MODE": mode, "RAY_AUTH_TOKEN": token}
-        foreign = {"RAY_ENABLE_WINDOWS_OR_OSX_CLUSTER": "0", "HOME": str(home), **given}
-        _, errors = finish(start(tmp_path / "other", foreign, ray_address=address), code=2)
-        assert f"Received: '{address}' (a wrong or no token:" in errors.splitlines()[-1]
-    assert not (tmp_path / "other").exists()
-    process.terminate()
+    try:
+        wait_for(lambda: len(workers_of(process)) == 2)
+        everyone = [psutil.Process(process.pid), *children_of(process)]
+        sockets = [each for one in everyone for each in told(lambda one=one: one.net_connections("inet"))]
+        listening = [each.laddr for each in sockets if each.status == "LISTEN"]
+        assert {address.ip for address in listening} <= {"127.0.0.1", "::1", "::ffff:127.0.0.1"}
+        assert {each.nice() for each in workers_of(process, "")} == {0}
+        [raylet] = [each for each in everyone if told(each.name) == "raylet"]
+        [address] = [part.partition("=")[2] for part in raylet.cmdline() if part.startswith("--gcs-address=")]
+        home = tmp_path / "home"  # without the token that Ray may have kept there
+        home.mkdir()
+        for mode, token in (("token", "0" * 64), ("token", ""), ("", ""), ("disabled", "")):
+            given = {"RAY_AUTH_MODE": mode, "RAY_AUTH_TOKEN": token}
+            foreign = {"RAY_ENABLE_WINDOWS_OR_OSX_CLUSTER": "0", "HOME": str(home), **given}
+            _, errors = finish(start(tmp_path / "other", foreign, ray_address=address), code=2)
+            assert f"Received: '{address}' (a wrong or no token:" in errors.splitlines()[-1]
+        assert not (tmp_path / "other").exists()
+    finally:
+        process.terminate()
     finish(process, code=143)
 
 
