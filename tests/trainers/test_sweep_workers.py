@@ -37,6 +37,15 @@ def calm(tmp_path_factory):
     return folder, finish(start(folder, **LONGER))[0]
 
 
+def ends_like(undisturbed, run, process):
+    """Waits for the end of the sweep in `run`, compares it with an undisturbed one, and returns its errors."""
+    folder, said = undisturbed
+    output, errors = finish(process)
+    assert output == said
+    assert values_of(run) == values_of(folder)
+    return errors
+
+
 def children_of(process):
     return psutil.Process(process.pid).children(recursive=True)
 
@@ -55,13 +64,10 @@ def workers_of(process, doing=".run"):
 
 
 def test_two_workers_share_the_trials_and_change_no_bit(swept, tmp_path):
-    folder, said = swept
-    output, _ = finish(start(tmp_path / "run", workers=2))
-    assert output == said
-    assert values_of(tmp_path / "run") == values_of(folder)
+    ends_like(swept, tmp_path / "run", start(tmp_path / "run", workers=2))
     ours, alone = (
         {result.trial: records(path / "trials" / result.trial) for result in read_results(path)}
-        for path in (tmp_path / "run", folder)
+        for path in (tmp_path / "run", swept[0])
     )
     assert ours == alone
 
@@ -100,11 +106,7 @@ def test_a_dead_worker_is_replaced_and_a_silent_one_loses_its_trial(calm, tmp_pa
     workers_of(process)[0].kill()
     wait_for(lambda: len(read_results(tmp_path / "run")) >= 3 and workers_of(process))
     workers_of(process)[-1].send_signal(signal.SIGSTOP)
-    output, errors = finish(process)
-    folder, said = calm
-    assert output == said
-    assert "(raylet)" not in errors
-    assert values_of(tmp_path / "run") == values_of(folder)
+    assert "(raylet)" not in ends_like(calm, tmp_path / "run", process)
     taken = [path for path in (tmp_path / "run/trials").iterdir() if "@2" in path.name]
     assert len(taken) >= 2  # those of the two workers, and of one that a busy machine has kept silent
 
@@ -121,10 +123,7 @@ def test_a_lost_ray_does_not_stop_workers_from_writing_and_nothing_is_run_twice(
     finally:
         process.kill()
         process.communicate()
-    output, _ = finish(start(tmp_path / "run", workers=2, worker_timeout=20, **LONGER))
-    folder, said = calm
-    assert output == said
-    assert values_of(tmp_path / "run") == values_of(folder)
+    ends_like(calm, tmp_path / "run", start(tmp_path / "run", workers=2, worker_timeout=20, **LONGER))
     assert len(list((tmp_path / "run/trials").glob("*/result.json"))) == 8
 
 
@@ -138,10 +137,7 @@ def test_workers_end_when_the_driver_is_killed_and_the_next_start_resumes(calm, 
     process.communicate()
     _, alive = psutil.wait_procs(workers, timeout=10)
     assert not alive
-    output, _ = finish(start(tmp_path / "run", workers=2, **LONGER))
-    folder, said = calm
-    assert output == said
-    assert values_of(tmp_path / "run") == values_of(folder)
+    ends_like(calm, tmp_path / "run", start(tmp_path / "run", workers=2, **LONGER))
 
 
 @pytest.mark.slow
@@ -160,9 +156,7 @@ def test_a_signal_saves_every_trial_and_leaves_no_process(number, calm, tmp_path
     left = [path for path in (tmp_path / "run/trials").iterdir() if not (path / "result.json").exists()]
     assert len(left) == 2
     assert all(Checkpoints(path / "checkpoints").newest_header()["step"] > 0 for path in left)
-    output, _ = finish(start(tmp_path / "run", workers=2, **{**LONGER, "checkpoint_every": 60}))
-    assert output == calm[1]
-    assert values_of(tmp_path / "run") == values_of(calm[0])
+    ends_like(calm, tmp_path / "run", start(tmp_path / "run", workers=2, **{**LONGER, "checkpoint_every": 60}))
 
 
 @pytest.mark.slow
@@ -199,10 +193,7 @@ def test_a_killed_sweep_ends_like_an_undisturbed_one(swept, tmp_path):
         time.sleep(generator.uniform(0, 4))
         process.kill()
         process.communicate()
-    output, _ = finish(start(tmp_path / "run"))
-    folder, said = swept
-    assert output == said
-    assert values_of(tmp_path / "run") == values_of(folder)
+    ends_like(swept, tmp_path / "run", start(tmp_path / "run"))
 
 
 @pytest.mark.slow
