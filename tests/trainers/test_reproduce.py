@@ -103,22 +103,12 @@ def test_the_full_reproduction_adds_to_the_quick_one_and_the_quick_one_takes_not
         ({"only": ("digit",)}, "--only must be one of warmups, simulation, .* Received: 'digit'"),
         ({"workers": 0}, "--workers must be an integer between 1 and 1024. Received: 0"),
         ({"data": "."}, "--data is for --full. Received: '.'"),
-    ],
-)
-def test_flags_that_cannot_be_are_refused(options, message):
-    with pytest.raises(ConfigError, match=message):
-        make_config(ReproductionConfig, options)
-
-
-@pytest.mark.parametrize(
-    ("options", "message"),
-    [
         ({"only": ("mnist",)}, "--only must be one of warmups, .*, first_steps without --full. Received: 'mnist'"),
         ({"full": True, "data": "/nowhere"}, "--data must be a folder. Received: '/nowhere'"),
         ({"only": ("mnist",), "full": True}, "--data must be a folder with mnist for --only=mnist. Received: None"),
     ],
 )
-def test_steps_that_cannot_run_are_refused(options, message, tmp_path):
+def test_flags_that_cannot_be_and_steps_that_cannot_run_are_refused(options, message, tmp_path):
     with pytest.raises(ConfigError, match=message):
         reproduce(make_config(ReproductionConfig, {"output_dir": str(tmp_path), **options}))
     assert not any(tmp_path.iterdir())

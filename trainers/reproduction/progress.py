@@ -85,12 +85,12 @@ class StepProgress:
     def begin(self, step: Step) -> None:
         self._began = time.monotonic()
         if self._bar.disable:
-            self._say(f"{self._place(step)} ...")
+            self._bar.write(f"{self._place(step)} ...")
         self.show(step, None)
 
     def end(self, step: Step, failed: str = "") -> None:
         self._shares[step.name] = 1.0
-        self._say(f"{self._place(step)}: {failed or f'done in {time.monotonic() - self._began:.0f} s'}")
+        self._bar.write(f"{self._place(step)}: {failed or f'done in {time.monotonic() - self._began:.0f} s'}")
 
     def _known(self) -> float:
         """The work done, in planned seconds."""
@@ -98,6 +98,3 @@ class StepProgress:
 
     def _place(self, step: Step) -> str:
         return f"{self.steps.index(step) + 1} of {len(self.steps)}, {step.title}"
-
-    def _say(self, text: str) -> None:
-        self._bar.write(text)
