@@ -50,18 +50,35 @@ def training_records(level=0.1, metric="val_error", count=10):
     return records
 
 
-def write_sweep(folder, value, grid=GRID, task="image_classification", status="done", **config):
-    """Writes the folder of a sweep; `value(**point)` is a run's objective, or None for one that is still running."""
+def write_sweep(folder, value, grid=GRID, task="image_classification", status="done", metrics=None, **config):
+    """Writes the folder of a sweep.
+
+    `value(**point)` is a run's objective, or None for one that is still running; `metrics(**point)` are others.
+    """
     metric = OBJECTIVES[task].metric if task in OBJECTIVES else "val_error"
     lists = {f"{name}s": values for name, values in grid.items()}
     write_run(folder, f"sweep of {task}", status, search="grid", **lists, **config)
     for point in points(grid):
-        trial = folder / "trials" / Point(**point).name
         objective = value(**point)
-        write_run(trial, task, records=training_records(objective or 0.5, metric), **flags_of(point))
-        if objective is not None:
-            result = Result.measured(trial.name, point, objective, {metric: objective}, 2.0)
-            (trial / "result.json").write_text(result.to_json())
+        records = training_records(objective or 0.5, metric)
+        measured = {metric: objective, **(metrics(**point) if metrics else {})}
+        write_trial(folder, Point(**point), objective, measured, task, records, **flags_of(point))
+    return folder
+
+
+def write_trial(sweep, point, objective, metrics, task="image_classification", records=(), **config):
+    """Adds a trial to the folder of a sweep."""
+    folder = write_run(sweep / "trials" / point.name, task, records=records, **config)
+    if objective is not None:
+        result = Result.measured(point.name, point.values, objective, metrics, 2.0)
+        (folder / "result.json").write_text(result.to_json())
+
+
+def change_config(folder, **changes):
+    """Changes what is recorded of a run."""
+    document = json.loads((folder / "config.json").read_text())
+    document["config"] |= changes
+    (folder / "config.json").write_text(json.dumps(document))
     return folder
 
 

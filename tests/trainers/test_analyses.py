@@ -14,7 +14,7 @@ from trainers.engine.flags import make_config
 from trainers.figures.config import SimulationConfig, WarmupConfig
 from trainers.figures.look import write_csv
 from trainers.figures.programs import draw_warmups, simulate
-from trainers.results.methods import DRAWN, STYLES
+from trainers.results.methods import DRAWN, FIRST_STEPS_OF, STYLES, VARIANTS
 from trainers.system.errors import ConfigError
 
 
@@ -86,7 +86,10 @@ def test_effective_warmup_refuses_what_radam_refuses(tmp_path):
 
 def test_every_warmup_has_a_look_of_its_own():
     assert list(STYLES) == list(WARMUPS)
+    assert set(VARIANTS) == set(FIRST_STEPS_OF)
     assert len({(style.colour, style.dash) for style in STYLES.values()}) == len(STYLES)
+    rules = [STYLES["radam"], *VARIANTS.values()]
+    assert len({style.colour for style in rules}) == len({style.dash for style in rules}) == len(rules)
     shown = [STYLES[name] for name in ("none", *DRAWN)]
     assert len({style.dash for style in shown}) == len(shown)  # readable without colours
     luminance = [

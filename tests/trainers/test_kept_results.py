@@ -106,7 +106,7 @@ def test_tables_and_verdicts_of_the_documentation_are_those_of_the_runs_that_are
         assert not unfounded(page.read_text(), found), page.name
     assert SAID.search((ROOT / "docs/results.md").read_text())
     studied = [Trained(sweep) for sweep in read_sweeps(FOLDERS[1:])[0] if has_losses(sweep)]
-    tables = study_tables([trained for trained in studied if DYNAMIC in trained.runs])
+    tables = study_tables([trained for trained in studied if DYNAMIC in trained.methods])
     page = ROOT / "docs/dynamic_warmup.md"
     assert with_parts(page, tables) == page.read_text()
 

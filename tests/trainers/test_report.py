@@ -17,8 +17,8 @@ from trainers.figures.look import PLAIN
 from trainers.reports.page import SCRIPTS, make_page
 from trainers.reports.program import TITLE, write_report
 from trainers.reports.sections import make_report
-from trainers.reports.tables import paper_table, safe_records
-from trainers.results.methods import FIRST_STEPS_OF, RIVAL_STYLES, STYLES, UNKNOWN_STYLE, VARIANTS, style_of
+from trainers.reports.tables import paper_table
+from trainers.results.methods import RIVAL_STYLES, STYLES, UNKNOWN_STYLE, VARIANTS
 from trainers.results.paper import TABLES
 from trainers.results.runs import read_runs
 from trainers.results.tasks import OBJECTIVES
@@ -248,13 +248,6 @@ def test_objectives_are_those_of_the_tasks():
         assert (OBJECTIVES[name].metric, OBJECTIVES[name].direction) == (f"val_{task.objective}", task.direction)
 
 
-def test_every_rule_for_the_first_steps_has_a_look_of_its_own():
-    assert set(VARIANTS) == set(FIRST_STEPS_OF)
-    shown = [style_of(name) for name in ("radam", *VARIANTS)]
-    assert len({style.colour for style in shown}) == len({style.dash for style in shown}) == len(shown)
-    assert style_of("mine").label == "mine"
-
-
 def test_a_task_of_ones_own_is_judged_as_its_sweep_says(tmp_path):
     folder = reports.write_sweep(tmp_path / "sweep", reports.same, task="my_task")
     config = json.loads((folder / "config.json").read_text())
@@ -282,12 +275,6 @@ def test_the_papers_tables_are_the_papers():
     assert shown.records[1] == [1e-4, 0.99, "untuned_exponential", 34.2, 0.1, 5]
 
 
-def test_no_text_can_pass_for_a_formula():
-    assert safe_records([["=1+1", "@x", "+a", "-5", "-a", 1.5, None, float("inf")]]) == [
-        ["'=1+1", "'@x", "'+a", "-5", "'-a", 1.5, None, None]
-    ]
-
-
 @pytest.mark.parametrize("dark", [False, True])
 def test_every_line_of_a_figure_has_enough_contrast_by_day_and_at_night(dark):
     css = (ROOT / "trainers/reports/page.css").read_text()
@@ -309,11 +296,9 @@ def test_no_text_of_a_status_or_an_error_shows_a_home_folder(tmp_path):
     assert "No space left on device: &#39;.../metrics.jsonl&#39;" in text
 
 
-def test_the_differences_stand_on_top_with_a_figure_and_the_papers_beside(tmp_path):
+def test_the_differences_have_a_figure_and_the_papers_beside(tmp_path):
     folder = reports.write_sweep(tmp_path / "sweep", reports.same)
     page = Page(report(folder))
-    sections = [attributes["id"] for tag, attributes in page.elements if tag == "section"]
-    assert sections[:3] == ["answer", "differences", "claims"]
     wide, narrow = [attributes for tag, attributes in page.elements if tag == "svg"][:2]
     assert wide["aria-label"] == narrow["aria-label"]
     assert "200-100-50 network, 4,000 digits (sweep): Verdict on untuned_exponential" in wide["aria-label"]

@@ -1,7 +1,6 @@
 """The summary of a study: which runs fail, what every method reaches, and whether the conditions are met."""
 
 import csv
-import dataclasses
 import itertools
 import json
 import math
@@ -11,17 +10,17 @@ import shutil
 import pytest
 
 from tests.trainers.helpers import ROOT
-from tests.trainers.reports import write_run, write_sweep
+from tests.trainers.reports import change_config, write_run, write_sweep, write_trial
 from trainers.reports.sweep_sections import study_blocks
 from trainers.reports.tables import PageTable
 from trainers.results.methods import Point
 from trainers.results.results_csv import read_results, results_csv
 from trainers.results.runs import read_runs, read_sweeps
-from trainers.results.trials import Result, read_result
+from trainers.results.trials import read_result
 from trainers.study.checks import score
+from trainers.study.conditions import failure_table
 from trainers.study.config import StudyConfig
 from trainers.study.failures import Trained, has_losses
-from trainers.study.overview import failure_table
 from trainers.study.program import sum_up
 from trainers.system.errors import ConfigError
 
@@ -30,24 +29,22 @@ PARTS = ["conditions", "failures"]
 GRID = {"learning_rate": [1e-3, 1e-2, 1e-1], "beta_2": [0.9, 0.999], "warmup": METHODS, "seed": [1, 2, 3, 4, 5]}
 
 
-def make_study(folder, losses, better=0.0):
+def make_study(folder, losses, better=0.0, grid=GRID):
     """A sweep whose validation losses are `losses(method, rate, beta_2, seed)`; None is a run that diverged.
 
     Errors follow the losses; those of `gi_adam` are lower by `better`.
     """
-    write_sweep(folder, lambda **point: 0.1, GRID)
-    for path in (folder / "trials").iterdir():
-        result = read_result(path)
-        values = result.values
-        loss = losses(values["warmup"], values["learning_rate"], values["beta_2"], values["seed"])
-        if loss is None:
-            result = dataclasses.replace(result, status="diverged", objective=None, metrics={})
-        else:
-            noise = 1e-5 * math.sin(7 * values["seed"] + 3 * len(values["warmup"]) + 1e3 * values["learning_rate"])
-            error = loss / 10 + noise - (better if values["warmup"] == "gi_adam" else 0)
-            result = dataclasses.replace(result, objective=error, metrics={"val_error": error, "val_loss": loss})
-        (path / "result.json").write_text(result.to_json())
-    return folder
+
+    def loss(learning_rate, beta_2, warmup, seed):
+        return {"val_loss": losses(warmup, learning_rate, beta_2, seed)}
+
+    def error(learning_rate, beta_2, warmup, seed):
+        if losses(warmup, learning_rate, beta_2, seed) is None:
+            return math.nan
+        noise = 1e-5 * math.sin(7 * seed + 3 * len(warmup) + 1e3 * learning_rate)
+        return losses(warmup, learning_rate, beta_2, seed) / 10 + noise - (better if warmup == "gi_adam" else 0)
+
+    return write_sweep(folder, error, grid, metrics=loss)
 
 
 def no_warmup_fails(method, rate, beta_2, seed):
@@ -78,13 +75,11 @@ def test_a_run_fails_above_the_mean_of_the_best_loss_and_that_of_chance(tmp_path
 
 @pytest.mark.parametrize(("recorded", "limit", "failed"), [({"unigram_loss": 4.7}, 4.35, 5), ({}, 5.8, 0)])
 def test_a_language_model_that_knows_only_the_frequencies_of_words_has_failed(tmp_path, recorded, limit, failed):
-    grid = GRID | {"warmup": ["none", "dynamic"]}
-    folder = write_sweep(tmp_path / "a", lambda **_: 60.0, grid, "language_modeling", vocabulary_size=2000)
-    for path in (folder / "trials").iterdir():
-        result = read_result(path)
-        loss = 4.72 if (result.values["warmup"], result.values["learning_rate"]) == ("none", 0.1) else 4.0
-        result = dataclasses.replace(result, metrics={"val_perplexity": 60.0, "val_loss": loss, **recorded})
-        (path / "result.json").write_text(result.to_json())
+    def metrics(learning_rate, warmup, **_):
+        return {"val_loss": 4.72 if (warmup, learning_rate) == ("none", 0.1) else 4.0, **recorded}
+
+    grid, options = GRID | {"warmup": ["none", "dynamic"]}, {"metrics": metrics, "vocabulary_size": 2000}
+    folder = write_sweep(tmp_path / "a", lambda **_: 60.0, grid, "language_modeling", **options)
     [sweep], _ = read_sweeps([str(folder)])
     trained = Trained(sweep)
     assert trained.limit == pytest.approx(limit, abs=1e-3)
@@ -123,13 +118,11 @@ def test_a_dynamic_warmup_that_fails_or_is_worse_is_told(tmp_path):
 
 @pytest.mark.parametrize(("perplexity", "met"), [(60.4, "condition met"), (60.8, "condition not met")])
 def test_a_translator_with_hardly_any_bleu_is_also_judged_by_its_perplexity(tmp_path, perplexity, met):
-    grid = GRID | {"warmup": ["untuned_linear", "dynamic"]}
-    folder = write_sweep(tmp_path / "a", lambda **_: 2.0, grid, "machine_translation", vocabulary_size=2000)
-    for path in (folder / "trials").iterdir():
-        result = read_result(path)
-        measured = (perplexity if result.values["warmup"] == "dynamic" else 60.0) + 0.01 * result.values["seed"] ** 2
-        result = dataclasses.replace(result, metrics={"val_perplexity": measured, "val_loss": 4.0})
-        (path / "result.json").write_text(result.to_json())
+    def metrics(warmup, seed, **_):
+        return {"val_perplexity": (perplexity if warmup == "dynamic" else 60.0) + 0.01 * seed**2, "val_loss": 4.0}
+
+    grid, options = GRID | {"warmup": ["untuned_linear", "dynamic"]}, {"metrics": metrics, "vocabulary_size": 2000}
+    folder = write_sweep(tmp_path / "a", lambda **_: 2.0, grid, "machine_translation", **options)
     said = summed_up(folder)
     assert re.search(r"dynamic - untuned_linear: [+-]?0\.00 BLEU, .* margin ±0.5 BLEU: condition met\.", said)
     assert re.search(rf"dynamic - untuned_linear: \+0\.\d0 perplexity, .* margin ±1 % of the mean: {met}\.", said)
@@ -163,13 +156,6 @@ def test_the_table_of_a_page_is_that_of_its_sweep(tmp_path):
         summed_up(make_study(tmp_path / "b", no_warmup_fails), page=(str(page),))
 
 
-def clipped(folder):
-    document = json.loads((folder / "config.json").read_text())
-    document["config"]["global_clipnorm"] = 1.0
-    (folder / "config.json").write_text(json.dumps(document))
-    return folder
-
-
 def test_all_sweeps_of_a_study_stand_side_by_side_but_those_that_a_method_was_designed_on(tmp_path):
     def dynamic_fails(method, rate, beta_2, seed):
         return 2.3 if (method, rate, beta_2, seed) == ("dynamic", 0.1, 0.9, 2) else 0.3
@@ -177,7 +163,7 @@ def test_all_sweeps_of_a_study_stand_side_by_side_but_those_that_a_method_was_de
     page = tmp_path / "page.md"
     page.write_text("".join(f"<!-- {name} of the study --><!-- end of {name} of the study -->" for name in PARTS))
     make_study(tmp_path / "runs/development_a", no_warmup_fails)
-    clipped(make_study(tmp_path / "runs/a_clipped", dynamic_fails))
+    change_config(make_study(tmp_path / "runs/a_clipped", dynamic_fails), global_clipnorm=1.0)
     make_study(tmp_path / "runs/b", no_warmup_fails)
     said = summed_up(tmp_path / "runs", page=(str(page),))
     text = page.read_text()
@@ -191,10 +177,7 @@ def test_all_sweeps_of_a_study_stand_side_by_side_but_those_that_a_method_was_de
 
 
 def condition_row_of_one_seed(tmp_path, losses):
-    folder, page = make_study(tmp_path / "a", losses), tmp_path / "page.md"
-    for trial in (folder / "trials").iterdir():
-        if read_result(trial).values["seed"] > 1:
-            shutil.rmtree(trial)
+    folder, page = make_study(tmp_path / "a", losses, grid=GRID | {"seed": [1]}), tmp_path / "page.md"
     page.write_text("<!-- conditions of the study --><!-- end of conditions of the study -->")
     summed_up(folder, page=(str(page),))
     [row] = re.findall(r"^\| 4,000 digits.*", page.read_text(), re.MULTILINE)
@@ -230,12 +213,14 @@ def make_periods(folder, losses):
     write_run(folder, "sweep of image_classification", search="grid", warmup_periods=PERIODS, **lists)
     for period, seed in itertools.product([None, *PERIODS], lists["seeds"]):
         others = () if period is None else (("warmup_period", period),)
-        cell = Point(0.1, 0.9, "linear" if others else "untuned_linear", seed, others)
-        loss = losses(period, seed)
-        trial = write_run(folder / "trials" / cell.name)
-        result = Result.measured(cell.name, cell.values, loss / 10 + 1e-5 * seed % 3, {"val_loss": loss}, 1.0)
-        (trial / "result.json").write_text(result.to_json())
+        write_tuned(
+            folder, Point(0.1, 0.9, "linear" if others else "untuned_linear", seed, others), losses(period, seed)
+        )
     return folder
+
+
+def write_tuned(folder, point, loss):
+    write_trial(folder, point, loss / 10 + 1e-5 * point.seed % 3, {"val_loss": loss})
 
 
 @pytest.mark.parametrize(
@@ -263,10 +248,8 @@ def test_a_share_of_the_run_is_another_method_and_no_period(tmp_path):
     folder = make_periods(tmp_path / "low", lambda period, seed: 0.3)
     before = summed_up(folder)
     for seed, share in itertools.product((1, 2, 3, 4), (0.1, 0.05)):
-        cell = Point(0.1, 0.9, "linear", seed, (("warmup_share", share),))
-        loss = 2.3 if share == 0.1 and seed == 1 else 0.3
-        result = Result.measured(cell.name, cell.values, loss / 10, {"val_loss": loss}, 1.0)
-        (write_run(folder / "trials" / cell.name) / "result.json").write_text(result.to_json())
+        point = Point(0.1, 0.9, "linear", seed, (("warmup_share", share),))
+        write_tuned(folder, point, 2.3 if share == 0.1 and seed == 1 else 0.3)
     assert summed_up(folder) == before
     [sweep], _ = read_sweeps([str(folder)])
     failed = dict(failure_table([Trained(sweep)])[1:])
@@ -279,9 +262,7 @@ TUNED_TITLES = [f"linear {period:g}" for period in PERIODS]
 
 def with_records(folder, sizes):
     """Adds to every trial 40 records whose updates have a size of `sizes(period or None)` times that of noise."""
-    document = json.loads((folder / "config.json").read_text())
-    document["config"]["log_every"] = 1
-    (folder / "config.json").write_text(json.dumps(document))
+    change_config(folder, log_every=1)
     for trial in (folder / "trials").iterdir():
         size = math.sqrt(0.1 / 1.9) * sizes(read_result(trial).values.get("warmup_period"))
         lines = [
@@ -374,7 +355,5 @@ def test_the_page_judges_the_rule_where_a_sweep_has_several_periods(tmp_path):
 def test_a_sweep_whose_losses_say_nothing_has_no_such_blocks(tmp_path):
     assert not blocks_of(write_sweep(tmp_path / "no_loss", lambda **point: 0.1, GRID))
     folder = make_study(tmp_path / "a", no_warmup_fails)
-    document = json.loads((folder / "config.json").read_text())
-    document["config"] |= {"dataset": "folder", "data_dir": "/data/birds"}  # nobody knows how many classes these have
-    (folder / "config.json").write_text(json.dumps(document))
-    assert not blocks_of(folder)
+    birds = {"dataset": "folder", "data_dir": "/data/birds"}  # nobody knows how many classes these have
+    assert not blocks_of(change_config(folder, **birds))

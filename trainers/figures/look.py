@@ -1,5 +1,6 @@
 """The common style of all figures: a colour and a dash for each warmup, and four files: SVG, PNG, PDF and CSV."""
 
+import csv
 import io
 import pathlib
 from collections.abc import Callable, Iterable, Mapping, Sequence
@@ -137,15 +138,13 @@ def log_spaced(columns: Mapping[str, Any], most: int = MOST_POINTS) -> dict[str,
 
 def write_csv(path: pathlib.Path, columns: Mapping[str, Any]) -> None:
     """Writes columns with a header; a missing number is an empty cell."""
-    lines = [",".join(columns)]
-    for row in zip(*columns.values(), strict=True):
-        lines.append(",".join(_cell(value) for value in row))
+    text = io.StringIO()
+    rows = ([_cell(value) for value in row] for row in zip(*columns.values(), strict=True))
+    csv.writer(text, lineterminator="\n").writerows([list(columns), *rows])
     with atomic_file(path) as file:
-        file.write("\n".join([*lines, ""]).encode())
+        file.write(text.getvalue().encode())
 
 
 def _cell(value: Any) -> str:
-    if value is None or value != value:
-        return ""
-    text = f"{value:.9g}" if isinstance(value, float) else str(value)
-    return '"' + text.replace('"', '""') + '"' if any(mark in text for mark in ',"\n') else text
+    missing = value is None or value != value
+    return "" if missing else f"{value:.9g}" if isinstance(value, float) else str(value)

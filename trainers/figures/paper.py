@@ -17,6 +17,7 @@ from tfwarmup.analysis.simulation import QUANTILES, Magnitudes
 from trainers.figures.inline import Chart, chart
 from trainers.figures.look import PLAIN, draw_and_save, log_spaced, reference_line
 from trainers.results.methods import DRAWN, STYLES, style_of
+from trainers.results.paper import LONG_RUN, NOISY_FROM, SETTLED_AT, SETTLED_LEVEL
 from trainers.results.records import Series
 
 PANELS = (
@@ -24,7 +25,6 @@ PANELS = (
     ("moment_correlation", r"Correlation of $|m_t|$ and $\sqrt{v_t}$", "correlation"),
     ("update_", "Update magnitudes", r"|update|, units of $\alpha$"),
 )
-NOISY_FROM, SETTLED_AT, SETTLED_LEVEL = 50, 100, 0.15  # for the paper's network
 
 
 def draw_gradients(
@@ -69,9 +69,6 @@ def _draw_noise_axis(axes: Axes) -> None:
     axes.yaxis.set_major_formatter("{x:g}")
     axes.yaxis.set_minor_formatter("{x:g}")
     reference_line(axes, f"the paper: above 1 from {NOISY_FROM} on", x=NOISY_FROM, y=1)
-
-
-LONG_RUN = 0.153  # the paper's median, in units of alpha
 
 
 def draw_magnitudes(folder: pathlib.Path, magnitudes: Magnitudes, warmup: str, caption: str = "") -> None:

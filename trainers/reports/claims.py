@@ -18,6 +18,7 @@ from trainers.reports.page import Block
 from trainers.reports.tables import PageTable, plain_table
 from trainers.results.formats import per_cent
 from trainers.results.methods import DRAWN
+from trainers.results.paper import LEVEL, LONG_RUN, NOISY_FROM, SETTLED_AT, SETTLED_LEVEL, SETTLES_AT
 from trainers.results.records import Series
 from trainers.results.runs import Measured
 
@@ -158,9 +159,6 @@ def gap(beta_2: float) -> float:
     return max(periods) / min(periods) - 1
 
 
-AT = 40  # where the paper's simulation begins to settle
-LEVEL, LONG_RUN = 0.16, 0.153
-NOISE_FROM, SETTLES, SETTLED_LEVEL = 50, 100, 0.15  # for the paper's network
 WITHIN = 2.0  # "about" n iterations: from half of n to twice n
 CORRELATED = 0.9
 
@@ -220,18 +218,18 @@ def _settled(series: Series, where: str) -> list[Claim]:
     median, t = series["median"], series["t"]
     decay = "within 10 % of its final level between iterations 20 and 80, and 0.15 to 0.17 α at iteration 40"
     stationary = "0.148 to 0.158 α"
-    if len(t) < 10 * AT:
+    if len(t) < 10 * SETTLES_AT:
         few = f"only {len(t)} iterations{where}"
         return [DECAY.judged(few, decay, None), STATIONARY.judged(few, stationary, None)]
     level = float(np.mean(median[len(t) // 2 :]))
     begins = first_lasting(t, [abs(value / level - 1) <= 0.1 for value in median])
-    at = median[AT - 1]
+    at = median[SETTLES_AT - 1]
     when = "never" if begins is None else f"from iteration {begins:.0f} on"
     return [
         DECAY.judged(
             f"within 10 % of its final level {when}; {at:.4f} α at iteration 40{where}",
             decay,
-            _about(begins, AT) and abs(at - LEVEL) <= 0.01,
+            _about(begins, SETTLES_AT) and abs(at - LEVEL) <= 0.01,
         ),
         STATIONARY.judged(
             f"{level:.4f} α, the mean over the second half of {len(t)} iterations{where}",
@@ -252,7 +250,7 @@ def _noise(series: Series, where: str) -> list[Claim]:
     when = "does not stay above 1" if lasting is None else f"stays above 1 from iteration {lasting} on"
     return [
         START.judged(f"starts at {variation[0]:.2f}{where}", "below 1", variation[0] < 1),
-        NOISE.judged(f"{when}{where}", "from an iteration between 25 and 100 on", _about(lasting, NOISE_FROM)),
+        NOISE.judged(f"{when}{where}", "from an iteration between 25 and 100 on", _about(lasting, NOISY_FROM)),
     ]
 
 
@@ -265,12 +263,12 @@ def _moments(series: Series, where: str) -> Claim:
 
 def _updates(series: Series, simulated: float | None, where: str) -> list[Claim]:
     settled, level = settling(series["t"], series["update_median"])
-    whose, earlier = ("the paper's simulation", AT) if simulated is None else ("the simulation", simulated)
+    whose, earlier = ("the paper's simulation", SETTLES_AT) if simulated is None else ("the simulation", simulated)
     return [
         SLOWER.judged(
             f"within 20 % of the final level after {settled:.0f} iterations; {whose} takes {earlier:.0f}{where}",
             f"later than {whose}, and after 50 to 200 iterations",
-            settled > earlier and _about(settled, SETTLES),
+            settled > earlier and _about(settled, SETTLED_AT),
         ),
         SETTLING.judged(
             f"{level:.3f} α, the mean over the second half of {series['t'][-1]:.0f} iterations{where}",

@@ -129,7 +129,7 @@ def study_blocks(number: int, sweep: Sweep) -> Iterable[Block]:
     if not has_losses(sweep):
         return
     trained = Trained(sweep)
-    if DYNAMIC in trained.runs:
+    if DYNAMIC in trained.methods:
         headings, *rows = method_table(trained)
         named = [[label_of(method), *others] for method, *others in rows]
         yield plain_table(f"sweep_{number}_study", "What each method reached, and where it trains", headings, named)
@@ -142,6 +142,6 @@ def study_blocks(number: int, sweep: Sweep) -> Iterable[Block]:
         headings, *rows = found.table()
         yield plain_table(f"sweep_{number}_checks", "Is the verdict of a warmup check right?", headings, rows)
         yield Text(found.text())
-    if DYNAMIC in trained.runs or can_judge(trained):
+    if DYNAMIC in trained.methods or can_judge(trained):
         note = f"A run fails to train if its validation loss ends above {trained.limit:.3f}, or if it diverges."
         yield Charts(failure_charts(f"failures-{number}", trained), f"The number of runs that fail to train. {note}")

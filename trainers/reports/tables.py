@@ -129,8 +129,8 @@ def is_number(text: str) -> bool:
 def safe_records(records: Iterable[Sequence[Any]]) -> list[list[Any]]:
     """Rows for a CSV file, in which no text can act as a formula and numbers that are not finite become None.
 
-    >>> safe_records([["=1+1", "-0.5", "a", float("nan"), -1.5]])
-    [["'=1+1", '-0.5', 'a', None, -1.5]]
+    >>> safe_records([["=1+1", "@a", "+a", "-a", "-0.5", "a", float("inf"), None, -1.5]])
+    [["'=1+1", "'@a", "'+a", "'-a", '-0.5', 'a', None, None, -1.5]]
     """
     return [[_safe(value) for value in record] for record in records]
 

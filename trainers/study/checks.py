@@ -5,7 +5,7 @@ import csv
 import dataclasses
 import io
 import pathlib
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -138,18 +138,19 @@ def score(trained: Trained) -> Score | None:
     return Score(_counts(judged, checks), _counts(decided, checks)) if checks else None
 
 
-def _counts(judged: Iterable[tuple[Judgement, list[Run]]], checks: Mapping[str, float]) -> Counts:
+def _counts(judged: Iterable[tuple[Judgement, Sequence[Run]]], checks: Mapping[str, float]) -> Counts:
     return collections.Counter(
         (judgement.gains, is_too_short(checks[run[TRIAL]])) for judgement, runs in judged for run in runs
     )
 
 
-def _judged(trained: Trained) -> Iterable[tuple[Judgement, list[Run]]]:
+def _judged(trained: Trained) -> Iterable[tuple[Judgement, Sequence[Run]]]:
     """Every warmup at every place, except the longest, with its runs."""
     *shorter, _ = periods_of(trained).items()
     for period, label in shorter:
-        for place in trained.runs[label]:
-            yield judge(trained, place, label, period), list(trained.runs[label][place].values())
+        for place in trained.places:
+            if runs := trained.runs.get((label, place)):
+                yield judge(trained, place, label, period), runs
 
 
 def _right(counts: Counts) -> str:

@@ -1,12 +1,13 @@
-"""Whether the conditions that were fixed before the study are met."""
+"""Whether the conditions that were fixed before the study are met, in each sweep and side by side."""
 
 import dataclasses
 from collections.abc import Iterable, Sequence
 
 from trainers.evidence.differences import LEVELS, Difference
-from trainers.results.formats import counted, signed, value_text
-from trainers.results.tasks import LANGUAGE, OBJECTIVES, TRANSLATION, Margin, margin_of
-from trainers.study.failures import Place, Trained, cell_at, difference
+from trainers.results.formats import NOTHING, counted, distinct, signed, value_text
+from trainers.results.methods import method_title
+from trainers.results.tasks import LANGUAGE, OBJECTIVES, TRANSLATION, Margin, data_title, margin_of
+from trainers.study.failures import Place, Trained
 
 LINEAR, DYNAMIC, ROOT, GI_ADAM = "untuned_linear", "dynamic", "root", "gi_adam"
 
@@ -81,7 +82,7 @@ def conditions(trained: Trained) -> list[str]:
 
 def judge_dynamic(trained: Trained) -> DynamicJudgement | None:
     """The dynamic warmup must not fail where untuned linear warmup trains, nor be worse by the margin there."""
-    if not {LINEAR, DYNAMIC} <= {*trained.runs}:
+    if not {LINEAR, DYNAMIC} <= {*trained.methods}:
         return None
     safe = [place for place in trained.places if trained.failed(LINEAR, place) == 0]
     failing = [place for place in safe if trained.failed(DYNAMIC, place)]
@@ -89,9 +90,9 @@ def judge_dynamic(trained: Trained) -> DynamicJudgement | None:
 
 
 def _not_worse(trained: Trained, margin: Margin | None, places: Sequence[Place]) -> NotWorse:
-    means = [value for place in places for value in _values(trained, place)]
-    size = margin.absolute(sum(means) / len(means)) if margin and means else 0.0
-    return NotWorse(trained, difference(trained, LINEAR, DYNAMIC, places), margin, size)
+    values = [value for place in places for value in trained.cell(LINEAR, place).values.values()]
+    size = margin.absolute(sum(values) / len(values)) if margin and values else 0.0
+    return NotWorse(trained, trained.difference(LINEAR, DYNAMIC, places), margin, size)
 
 
 def _met(is_met: bool) -> str:
@@ -111,15 +112,11 @@ def _criteria(trained: Trained) -> Iterable[tuple[Trained, Margin | None]]:
         yield Trained(by_perplexity), margin_of(LANGUAGE, sweep.data)
 
 
-def _values(trained: Trained, place: Place) -> list[float]:
-    return list(cell_at(trained, LINEAR, place).values.values())
-
-
 def _gradient_init(trained: Trained) -> Iterable[str]:
     """Gradient initialisation must beat its control; otherwise it is only a schedule."""
-    if not {ROOT, GI_ADAM} <= {*trained.runs}:
+    if not {ROOT, GI_ADAM} <= {*trained.methods}:
         return
-    found = difference(trained, ROOT, GI_ADAM, trained.places)
+    found = trained.difference(ROOT, GI_ADAM, trained.places)
     if found.seeds < 2:
         return
     low, high = found.interval(LEVELS[1])
@@ -138,3 +135,77 @@ def _difference_text(trained: Trained, found: Difference, level: float) -> str:
 
 def _listed(places: Iterable[Place]) -> str:
     return "; ".join(f"rate {value_text(rate)}, beta_2 {value_text(beta_2)}" for rate, beta_2 in places)
+
+
+# Names of sweeps that the dynamic warmup was designed on, and that therefore do not judge it, begin with this.
+DEVELOPMENT = "development"
+CONDITION_HEADINGS = (
+    "data",
+    "cells where untuned linear trains",
+    "dynamic fails there in",
+    "dynamic - untuned linear there (90 % interval)",
+    "margin",
+    "conditions",
+)
+
+
+def judging(compared: Iterable[Trained]) -> list[Trained]:
+    """The sweeps that the dynamic warmup was not designed on; those with clipping come last."""
+    kept = [trained for trained in compared if not trained.sweep.folder.name.startswith(DEVELOPMENT)]
+    return sorted(kept, key=_is_clipped)
+
+
+def condition_table(studied: Sequence[Trained]) -> list[list[str]]:
+    """Headings, then a row for each sweep with a dynamic and an untuned linear warmup."""
+    judged = (
+        (title, len(each.places), judge_dynamic(each)) for title, each in zip(_titles(studied), studied, strict=True)
+    )
+    return [list(CONDITION_HEADINGS), *(_condition_row(title, cells, found) for title, cells, found in judged if found)]
+
+
+def failure_table(studied: Sequence[Trained]) -> list[list[str]]:
+    """Headings, then for each method the share of failed runs in each sweep."""
+    methods = sorted(dict.fromkeys(method for trained in studied for method in trained.methods), key=_tuned)
+    rows = ([method_title(method), *(each.failed_text(method) for each in studied)] for method in methods)
+    return [["failed runs", *_titles(studied)], *rows]
+
+
+def _condition_row(title: str, cells: int, found: DynamicJudgement) -> list[str]:
+    judged = [each for each in found.not_worse if each.can_judge]
+    return [
+        title,
+        f"{len(found.safe)} of {cells}",
+        str(len(found.failing)),
+        "; ".join(map(_in_short, judged)) or NOTHING,
+        "; ".join(each.margin.text for each in judged if each.margin) or NOTHING,
+        _conditions_verdict(found),
+    ]
+
+
+def _conditions_verdict(found: DynamicJudgement) -> str:
+    if not found.failing and not all(each.can_judge for each in found.not_worse):
+        return "not judged"
+    return "met" if found.met else "**not met**"
+
+
+def _in_short(judged: NotWorse) -> str:
+    low, high = judged.found.interval(LEVELS[0])
+    unit = judged.trained.sweep.objective.unit
+    return f"{signed(judged.found.mean, 2)} {unit} ({signed(low, 2)} to {signed(high, 2)})"
+
+
+def _tuned(method: str) -> tuple[bool, float]:
+    """Sorts tuned warmups to the end: by period, as "linear 20", then by share, as "linear 5 %"."""
+    _, _, tuned = method.partition(" ")
+    return tuned.endswith(" %"), float(tuned.removesuffix(" %") or 0)
+
+
+def _titles(studied: Sequence[Trained]) -> list[str]:
+    titles = [
+        data_title(trained.sweep.folder.config) + (", clipped" if _is_clipped(trained) else "") for trained in studied
+    ]
+    return distinct(titles, [trained.sweep.folder.name for trained in studied])
+
+
+def _is_clipped(trained: Trained) -> bool:
+    return trained.sweep.folder.config.get("global_clipnorm") is not None

@@ -7,8 +7,6 @@ import math
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
-import numpy as np
-
 from trainers.evidence.differences import Difference, difference_of
 from trainers.evidence.summary import cell_text
 from trainers.results.formats import NOTHING, fixed, value_text
@@ -22,7 +20,7 @@ from trainers.tasks.language.ngrams import UNIGRAM_LOSS
 LOSS = "val_loss"
 # The number of classes of image data sets, where it is known.
 CLASSES = {"digits": 10, "mnist": 10, "emnist": 10, "emnist/digits": 10, "imagenette": 10, "imagenet2012": 1000}
-RATE, BETA_2, _, SEED = FIELDS
+RATE, BETA_2, *_ = FIELDS
 
 # A learning rate and a beta_2.
 Place = tuple[float, float]
@@ -48,7 +46,7 @@ def has_losses(sweep: Sweep) -> bool:
     """Whether it can be decided which runs of a sweep fail: all losses are known, and there are no further axes."""
     done = sweep.runs[sweep.runs.status == "done"]
     losses = LOSS in done and done[LOSS].notna().all()
-    plain = set(sweep.table().row_names) == {RATE, BETA_2}
+    plain = sweep.table().row_names == (RATE, BETA_2)
     return bool(len(done)) and bool(losses) and plain and chance_loss(sweep) is not None
 
 
@@ -70,46 +68,62 @@ class Trained:
         return loss
 
     @functools.cached_property
-    def runs(self) -> Mapping[str, Mapping[Place, Mapping[Any, Run]]]:
-        """The runs by method, place and seed."""
-        found: dict[str, dict[Place, dict[Any, Run]]] = collections.defaultdict(lambda: collections.defaultdict(dict))
+    def runs(self) -> Mapping[tuple[str, Place], Sequence[Run]]:
+        """The runs by method and place."""
+        found: dict[tuple[str, Place], list[Run]] = collections.defaultdict(list)
         for run in self.sweep.runs.to_dict("records"):
-            found[run[LABEL]][run[RATE], run[BETA_2]][run[SEED]] = run
-        return found
+            found[run[LABEL], (run[RATE], run[BETA_2])].append(run)
+        return dict(found)
 
     @functools.cached_property
     def limit(self) -> float:
-        means = [
-            math.fsum(map(self.loss, runs.values())) / len(runs)
-            for places in self.runs.values()
-            for runs in places.values()
-        ]
-        return (min(means) + self.chance) / 2
+        return (min(map(self.mean_loss, self.runs.values())) + self.chance) / 2
 
-    @property
+    @functools.cached_property
     def methods(self) -> Sequence[str]:
         """The methods in the order of the sweep's table."""
-        return [method for method in self.sweep.table().methods if method in self.runs]
+        ran = {method for method, _ in self.runs}
+        return [method for method in self.sweep.table().methods if method in ran]
 
-    @property
+    @functools.cached_property
     def places(self) -> Sequence[Place]:
-        return sorted({place for places in self.runs.values() for place in places})
+        return sorted({place for _, place in self.runs})
+
+    def runs_of(self, method: str) -> Sequence[Run]:
+        return [run for (name, _), runs in self.runs.items() if name == method for run in runs]
+
+    def cell(self, method: str, place: Place) -> Cell:
+        """The runs at a place, in the unit of the objective."""
+        return self.sweep.table().cell(place, method)
 
     def loss(self, run: Run) -> float:
         """The validation loss, limited to `chance`, which also counts for a run that diverged."""
         loss = run.get(LOSS)
         return min(loss, self.chance) if loss is not None and run["status"] == "done" else self.chance
 
+    def mean_loss(self, runs: Sequence[Run]) -> float:
+        return math.fsum(map(self.loss, runs)) / len(runs)
+
     def fails(self, run: Run) -> bool:
         return self.loss(run) > self.limit
 
     def failed(self, method: str, place: Place) -> int | None:
         """How many seeds fail; None where nothing has been run."""
-        runs = self.runs[method].get(place)
-        return None if not runs else sum(map(self.fails, runs.values()))
+        runs = self.runs.get((method, place))
+        return None if not runs else sum(map(self.fails, runs))
 
     def count(self, method: str, place: Place) -> int:
-        return len(self.runs[method].get(place, {}))
+        return len(self.runs.get((method, place), ()))
+
+    def failed_text(self, method: str) -> str:
+        runs = self.runs_of(method)
+        return f"{sum(map(self.fails, runs))} of {len(runs)}" if runs else NOTHING
+
+    def difference(self, first: str, second: str, places: Iterable[Place]) -> Difference:
+        """second - first in the unit of the objective, over seeds, averaged over some places."""
+        table = self.sweep.table()
+        rows = [table.rows.index(place) for place in places]
+        return difference_of((first, second), *(table.values(method)[rows] for method in (first, second)))
 
 
 METHOD_HEADINGS = ("method", "best cell", "default cell", "largest rate without failures", "failed runs", "mean loss")
@@ -121,16 +135,13 @@ def method_table(trained: Trained) -> list[list[str]]:
 
 
 def _row(trained: Trained, method: str) -> list[str]:
-    runs = [run for seeds in trained.runs[method].values() for run in seeds.values()]
-    failed = sum(map(trained.fails, runs))
-    losses = math.fsum(map(trained.loss, runs)) / len(runs)
     return [
         method,
         _best(trained, method),
         value_with_spread(trained, method, default_place(trained)),
         "; ".join(_largest_rates(trained, method)),
-        f"{failed} of {len(runs)}",
-        fixed(losses, 3),
+        trained.failed_text(method),
+        fixed(trained.mean_loss(trained.runs_of(method)), 3),
     ]
 
 
@@ -139,15 +150,8 @@ def default_place(trained: Trained) -> Place:
     return min(rate for rate, _ in trained.places), max(beta_2 for _, beta_2 in trained.places)
 
 
-def cell_at(trained: Trained, method: str, place: Place) -> Cell:
-    """The runs at a place, in the unit of the objective."""
-    named = {RATE: place[0], BETA_2: place[1]}
-    table = trained.sweep.table()
-    return table.cell(tuple(named[name] for name in table.row_names), method)
-
-
 def _best(trained: Trained, method: str) -> str:
-    cells = {place: cell_at(trained, method, place) for place in trained.runs[method]}
+    cells = {place: trained.cell(method, place) for place in trained.places}
     most = max(cell.n for cell in cells.values())
     means = {place: cell.mean for place, cell in cells.items() if cell.n == most and cell.mean is not None}
     if not means:
@@ -158,7 +162,7 @@ def _best(trained: Trained, method: str) -> str:
 
 
 def value_with_spread(trained: Trained, method: str, place: Place) -> str:
-    cell = cell_at(trained, method, place)
+    cell = trained.cell(method, place)
     return cell_text(cell, cell.runs, 2) if cell.runs else NOTHING
 
 
@@ -166,20 +170,8 @@ def _largest_rates(trained: Trained, method: str) -> Iterable[str]:
     """For each beta_2, the largest rate up to which no seed fails."""
     for beta_2 in sorted({beta_2 for _, beta_2 in trained.places}):
         largest = None
-        for rate in sorted(rate for rate, other in trained.runs[method] if other == beta_2):
+        for rate in sorted(rate for name, (rate, other) in trained.runs if (name, other) == (method, beta_2)):
             if trained.failed(method, (rate, beta_2)):
                 break
             largest = rate
         yield f"{NOTHING if largest is None else value_text(largest)} ({value_text(beta_2)})"
-
-
-def difference(trained: Trained, first: str, second: str, places: Iterable[Place]) -> Difference:
-    """second - first in the unit of the objective, over seeds, averaged over some places."""
-    chosen = list(places)
-    seeds = sorted({seed for place in chosen for seed in trained.runs[first].get(place, {})})
-    tables = [
-        [[cell_at(trained, method, place).values.get(seed, math.nan) for seed in seeds] for place in chosen]
-        for method in (first, second)
-    ]
-    shape = len(chosen), len(seeds)
-    return difference_of((first, second), *(np.array(table).reshape(shape) for table in tables))

@@ -12,7 +12,7 @@ from trainers.results.formats import NOTHING, signed, value_text
 from trainers.results.methods import PERIOD
 from trainers.results.results_csv import LABEL
 from trainers.results.table import METHOD
-from trainers.study.failures import Place, Trained, cell_at
+from trainers.study.failures import Place, Trained
 
 RULE, TUNED, NO_WARMUP = "untuned_linear", "linear", "none"
 LONG_ENOUGH, OPEN = "long enough", "open"
@@ -69,7 +69,7 @@ class Judgement:
 
 
 def can_judge(trained: Trained) -> bool:
-    return RULE in trained.runs and len(_tuned(trained)) > 1 and trained.sweep.terms.margin is not None
+    return RULE in trained.methods and len(_tuned(trained)) > 1 and trained.sweep.terms.margin is not None
 
 
 def judgements(trained: Trained) -> list[Judgement]:
@@ -81,13 +81,10 @@ def judge(trained: Trained, place: Place, method: str, period: float) -> Judgeme
     """Compares a method, which lasts for `period` updates, with longer linear warmups."""
     # 2 / (1 - 0.95) is 39.99999999999996: a period of 40 is not longer.
     longer = {other: label for other, label in _tuned(trained).items() if other > period * (1 + 1e-9)}
-    table = trained.sweep.table()
-    named = {"learning_rate": place[0], "beta_2": place[1]}
-    row = tuple(named[name] for name in table.row_names)
-    duel = make_duel(table, row, (TUNED, method), longer) if longer else None
+    duel = make_duel(trained.sweep.table(), place, (TUNED, method), longer) if longer else None
     margin = trained.sweep.terms.margin
     assert margin is not None
-    mean = cell_at(trained, method, place).mean
+    mean = trained.cell(method, place).mean
     return Judgement(
         place,
         duel.periods if duel else (),
@@ -106,7 +103,7 @@ def _gain(trained: Trained, difference: Difference) -> Difference:
 
 def periods_of(trained: Trained) -> Mapping[float, str]:
     """The periods of no warmup (0) and of the tuned warmup, in order, with their names in the table."""
-    return {**({0.0: NO_WARMUP} if NO_WARMUP in trained.runs else {}), **_tuned(trained)}
+    return {**({0.0: NO_WARMUP} if NO_WARMUP in trained.methods else {}), **_tuned(trained)}
 
 
 def _tuned(trained: Trained) -> Mapping[float, str]:
@@ -122,7 +119,7 @@ def period_table(trained: Trained) -> list[list[str]]:
 
 def _row(trained: Trained, judged: Judgement) -> list[str]:
     rate, beta_2 = judged.place
-    cell = cell_at(trained, RULE, judged.place)
+    cell = trained.cell(RULE, judged.place)
     return [
         value_text(rate),
         value_text(beta_2),

@@ -9,10 +9,9 @@ from trainers.results.layout import CHECKS
 from trainers.results.methods import method_title
 from trainers.results.runs import Sweep, read_sweeps
 from trainers.study.checks import Score, checks_csv, read_checks, score
-from trainers.study.conditions import DYNAMIC, conditions
+from trainers.study.conditions import DYNAMIC, condition_table, conditions, failure_table, judging
 from trainers.study.config import StudyConfig
 from trainers.study.failures import Trained, default_place, has_losses, method_table
-from trainers.study.overview import condition_table, failure_table, judging
 from trainers.study.periods import RULE, TUNED, can_judge, period_table
 from trainers.system.errors import require
 from trainers.system.files import atomic_file
@@ -25,7 +24,7 @@ def sum_up(config: StudyConfig) -> str:
     """A table and the conditions for every sweep; writes the figures if there is a folder for them, and pages."""
     sweeps, problems = read_sweeps(config.runs)
     found = [Trained(sweep) for sweep in sweeps if has_losses(sweep)]
-    compared = [trained for trained in found if DYNAMIC in trained.runs]
+    compared = [trained for trained in found if DYNAMIC in trained.methods]
     judged = [trained for trained in found if can_judge(trained)]
     checked = [(trained, found_score) for trained in found if (found_score := score(trained))]
     rule = (
@@ -41,7 +40,7 @@ def sum_up(config: StudyConfig) -> str:
     parts += [f"left out: {problem}" for problem in problems]
     pages = {page: with_parts(page, study_tables(compared)) for page in map(pathlib.Path, config.page)}
     if config.output_dir:
-        shown = [trained for trained in found if DYNAMIC in trained.runs or can_judge(trained)]
+        shown = [trained for trained in found if DYNAMIC in trained.methods or can_judge(trained)]
         parts.append(_write(pathlib.Path(config.output_dir), shown, [trained.sweep for trained, _ in checked]))
     parts += write_pages(pages)
     return "\n\n".join(parts)
