@@ -51,6 +51,10 @@ COLUMNS = ("mean", "std", "n", "diverged", "failed", "missing", "objective")
 
 
 def summary_csv(table: Table) -> str:
+    return csv_text(summary_frame(table))
+
+
+def summary_frame(table: Table) -> DataFrame:
     """A row for each cell: mean and standard deviation over seeds, and the number of runs of each kind.
 
     The numbers are those of the other tables, in the unit of the objective, with all digits.
@@ -59,7 +63,7 @@ def summary_csv(table: Table) -> str:
         [*row, method, cell.mean, cell.deviation, cell.n, *map(cell.count, COLUMNS[3:6]), table.objective]
         for (row, method), cell in table.cells.items()
     ]
-    return csv_text(DataFrame(rows, columns=[*table.row_names, METHOD, *COLUMNS], dtype=object))
+    return DataFrame(rows, columns=[*table.row_names, METHOD, *COLUMNS], dtype=object)
 
 
 @dataclasses.dataclass(frozen=True)

@@ -7,9 +7,9 @@
   figure.querySelector(".values").remove(); // they are those of the first beta_2
   const curves = [...figure.querySelectorAll("g > title")].map((title) => ({ title, name: title.textContent }));
   const FIRST_UPDATES = [1, 2, 3, 4, 5];
-  const [LAST, HIGHEST] = [100_000, 1.05]; // the ends of the axes, as in figures/warmups.py
+  const [LAST, HIGHEST] = [100_000, 1.05]; // the ends of the axes, as in figures/paper.py
 
-  // The same rule as `rounded` in figures/look.py: four digits, and no decimals from 1,000 on.
+  // The same rule as `rounded` in results/formats.py: four digits, and no decimals from 1,000 on.
   function numberText(value) {
     if (value === null) return "–";
     const size = Math.abs(value);

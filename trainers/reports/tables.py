@@ -11,7 +11,7 @@ import urllib.parse
 from collections.abc import Iterable, Sequence
 from typing import Any
 
-from trainers.evidence.summary import cell_lines, summary_csv
+from trainers.evidence.summary import cell_lines, summary_frame
 from trainers.reports.page import Block
 from trainers.results.formats import rounded, value_text
 from trainers.results.methods import METHODS, label_of
@@ -66,8 +66,9 @@ def plain_table(
 def sweep_table(name: str, caption: str, table: Table) -> PageTable:
     """The table of a sweep; its CSV file has a row for each cell."""
     headings, *rows = cell_lines(labelled(table))
-    records = list(csv.reader(io.StringIO(summary_csv(table))))
-    return PageTable(name, caption, headings, rows, safe_records(records), labels=len(table.row_names))
+    frame = summary_frame(table)
+    records = safe_records([list(frame), *frame.to_numpy().tolist()])
+    return PageTable(name, caption, headings, rows, records, labels=len(table.row_names))
 
 
 def paper_table(name: str, table: PaperTable) -> PageTable:
