@@ -101,36 +101,78 @@ def test_what_was_not_measured_is_said():
 
 
 QUIET = 3e-4  # 0.03 points of an error: well inside the margin of 0.2
+IMAGES, LANGUAGE, TRANSLATION = "image_classification", "language_modeling", "machine_translation"
+RULES = dict.fromkeys(["radam", "radam_nothing", "radam_constant_adam", "radam_linear_adam"], 0.0)
+NONE, NEEDS, FIRST = {"none": 0.0, "untuned_linear": 0.0}, "needs warmup", "first four steps"
+NOT_SHOWN = ": does not show that warmup is needed"
 
 
-def test_methods_inside_the_margin_do_equally_well():
-    claim = claim_about("Image", noisy_sweep(SAME, noise=QUIET))
-    assert claim.verdict is YES
-    assert claim.claim == "Image classification: RAdam, Untuned exponential and Untuned linear do equally well."
-    assert "digits, 4 cells, 3 seeds: equivalent; Untuned exponential - RAdam " in claim.measured
-    assert claim.criterion.startswith("margin ±0.2 points: equivalent if the 90 % interval of every difference")
+def in_steps(learning_rate, beta_2, warmup, seed):
+    """Every seed shares a difference of one step of 0.1 points, and so has an interval all the same."""
+    return 0.05 + 0.001 * seed + 0.001 * (warmup == "radam")
 
 
-@pytest.mark.parametrize("task", ["image_classification", "language_modeling", "machine_translation"])
-def test_a_method_that_differs_is_told(task):
-    title = {"image_classification": "Image", "language_modeling": "Language", "machine_translation": "Machine"}[task]
-    claim = claim_about(title, noisy_sweep({**SAME, "radam": 2.0}, noise=0.01), task)
-    assert claim.verdict is NO
-    assert "RAdam" in claim.measured
+def diverging(bad):
+    """Runs that diverge where `bad(warmup, learning_rate)`."""
+    return lambda **point: float("nan") if bad(point["warmup"], point["learning_rate"]) else reports.same(**point)
 
 
-def test_a_difference_that_is_smaller_than_that_of_seeds_counts_where_it_matters():
-    """Seeds differ by 30 points: the criterion before this one said yes."""
-    claim = claim_about("Image", noisy_sweep({**SAME, "radam": 0.1}, noise=0.001))
-    assert claim.verdict is NO
-    assert "Untuned exponential - RAdam -10.0" in claim.measured
+@pytest.mark.parametrize(
+    ("about", "task", "results", "verdict", "told"),
+    [
+        ("Image", IMAGES, noisy_sweep(SAME, noise=QUIET), YES, "digits, 4 cells, 3 seeds: equivalent; Untuned exp"),
+        # Seeds differ by 30 points: the criterion before this one said yes.
+        ("Image", IMAGES, noisy_sweep({**SAME, "radam": 0.1}, noise=0.001), NO, "Untuned exponential - RAdam -10.0"),
+        ("Language", LANGUAGE, noisy_sweep({**SAME, "radam": 2.0}, noise=0.01), NO, "RAdam"),
+        ("Machine", TRANSLATION, noisy_sweep({**SAME, "radam": 2.0}, noise=0.01), NO, "RAdam"),
+        ("Image", IMAGES, noisy_sweep(SAME, seeds=1), UNKNOWN, "at least 3 seeds are needed"),
+        ("Image", IMAGES, noisy_sweep(SAME, seeds=2, rows=1, noise=15.0, seed=3), UNKNOWN, "inconclusive"),
+        (
+            "Image",
+            IMAGES,
+            sweep(in_steps, {**reports.GRID, "learning_rate": [1e-3]}),
+            YES,
+            "Untuned linear - RAdam -0.10 points [-0.17, -0.03]",
+        ),
+        ("Image", IMAGES, sweep(lambda **_: 0.05, reports.GRID), YES, "equivalent"),
+        (
+            "Image",
+            IMAGES,
+            sweep(diverging(lambda warmup, rate: warmup == "radam" and rate > 5e-3), reports.GRID),
+            UNKNOWN,
+            "Runs that diverged: 3 of 6 of RAdam and 0 of 6 of Untuned linear, p = 0.55",
+        ),
+        (FIRST, IMAGES, noisy_sweep(RULES, noise=QUIET), YES, "equivalent"),
+        (FIRST, IMAGES, noisy_sweep({**RULES, "radam_nothing": 1.0}, noise=0.01), NO, "different"),
+        (FIRST, IMAGES, noisy_sweep(SAME), MISSING, "no sweep compares them"),
+        (NEEDS, IMAGES, noisy_sweep({**NONE, "none": 3.0}, noise=0.01), YES, "without warmup worse than Untuned lin"),
+        (NEEDS, IMAGES, noisy_sweep({**NONE, "none": -3.0}, noise=0.01), NO, NOT_SHOWN),
+        (NEEDS, IMAGES, noisy_sweep(NONE, noise=QUIET), NO, NOT_SHOWN),
+        (NEEDS, IMAGES, noisy_sweep(NONE, noise=0.1), UNKNOWN, NOT_SHOWN),
+        (NEEDS, TRANSLATION, noisy_sweep({**NONE, "none": 3.0}, noise=0.01), NO, "without warmup better than Untuned"),
+        (
+            NEEDS,
+            IMAGES,
+            sweep(diverging(lambda warmup, _: warmup == "none"), {**reports.GRID, "warmup": [*NONE]}),
+            YES,
+            "Runs that diverged: 6 of 6 of No warmup and 0 of 6 of Untuned linear, p = 0.0022",
+        ),
+    ],
+)
+def test_the_verdict_on_a_sweep_decides_its_claim(about, task, results, verdict, told):
+    claim = claim_about(about, results, task)
+    assert claim.verdict is verdict
+    assert told in claim.measured
+    assert verdict is not YES or NOT_SHOWN not in claim.measured
 
 
-def test_a_claim_names_only_methods_that_ran():
-    results = noisy_sweep({"none": 0.0, "untuned_linear": 0.0, "radam": 0.0}, noise=QUIET)
-    claim = claim_about("Image", results)
+def test_a_claim_names_the_methods_that_ran_and_the_margin():
+    claim = claim_about("Image", noisy_sweep({"none": 0.0, "untuned_linear": 0.0, "radam": 0.0}, noise=QUIET))
     assert claim.claim == "Image classification: RAdam and Untuned linear do equally well."
     assert "xponential" not in claim.measured
+    assert claim.criterion.startswith("margin ±0.2 points: equivalent if the 90 % interval of every difference")
+    two = noisy_sweep({"radam": 0.0, "radam_nothing": 0.0}, noise=QUIET)
+    assert claim_about(FIRST, two).claim.endswith("makes no difference (momentum and nothing).")
 
 
 def test_failed_runs_leave_a_claim_open_and_are_named():
@@ -154,50 +196,6 @@ def test_an_open_claim_says_what_would_decide_it():
     )
 
 
-def test_too_little_cannot_be_told():
-    assert claim_about("Image", noisy_sweep(SAME, seeds=1)).verdict is UNKNOWN
-    loud = claim_about("Image", noisy_sweep(SAME, seeds=2, rows=1, noise=15.0, seed=3))
-    assert loud.verdict is UNKNOWN  # two seeds leave room for anything
-
-
-def test_a_difference_that_every_seed_shares_alike_has_an_interval_all_the_same():
-    def objective(learning_rate, beta_2, warmup, seed):
-        return 0.05 + 0.001 * seed + 0.001 * (warmup == "radam")  # in steps of 0.1 points
-
-    claim = claim_about("Image", sweep(objective, {**reports.GRID, "learning_rate": [1e-3]}))
-    assert "Untuned linear - RAdam -0.10 points [-0.17, -0.03]" in claim.measured
-    equal = sweep(lambda learning_rate, beta_2, warmup, seed: 0.05, reports.GRID)
-    assert claim_about("Image", equal).verdict is YES
-
-
-def test_a_method_whose_runs_diverge_is_not_called_the_same():
-    def objective(learning_rate, beta_2, warmup, seed):
-        bad = warmup == "radam" and learning_rate > 5e-3
-        return float("nan") if bad else reports.same(learning_rate, beta_2, warmup, seed)
-
-    claim = claim_about("Image", sweep(objective, reports.GRID))
-    assert claim.verdict is UNKNOWN
-    assert "Runs that diverged: 3 of 6 of RAdam and 0 of 6 of Untuned linear, p = 0.55" in claim.measured
-
-
-def test_the_first_steps_decide_either_way():
-    rules = dict.fromkeys(["radam", "radam_nothing", "radam_constant_adam", "radam_linear_adam"], 0.0)
-    assert claim_about("first four steps", noisy_sweep(rules, noise=QUIET)).verdict is YES
-    assert claim_about("first four steps", noisy_sweep({**rules, "radam_nothing": 1.0}, noise=0.01)).verdict is NO
-    assert claim_about("first four steps", noisy_sweep(SAME)).verdict is MISSING
-    two = noisy_sweep({"radam": 0.0, "radam_nothing": 0.0}, noise=QUIET)
-    assert claim_about("first four steps", two).claim.endswith("makes no difference (momentum and nothing).")
-
-
-@pytest.mark.parametrize(
-    ("effect", "noise", "expected"), [(3.0, 0.01, YES), (-3.0, 0.01, NO), (0.0, QUIET, NO), (0.0, 0.1, UNKNOWN)]
-)
-def test_no_warmup_decides_either_way(effect, noise, expected):
-    claim = claim_about("needs warmup", noisy_sweep({"none": effect, "untuned_linear": 0.0}, noise=noise))
-    assert claim.verdict is expected
-    assert ("does not show that warmup is needed" in claim.measured) == (expected is not YES)
-
-
 def test_where_warmup_is_needed_is_told_of_all_data_together():
     def control(effect, **data):
         made = reports.made_sweep(noisy_sweep({"none": effect, "untuned_linear": 0.0}, noise=1e-4))
@@ -216,21 +214,6 @@ def test_where_warmup_is_needed_is_told_of_all_data_together():
         "Adam needs warmup. On digits, mlp.",
         "Adam needs warmup. On mnist.",
     ]
-
-
-def test_more_is_better_for_bleu():
-    results = noisy_sweep({"none": 3.0, "untuned_linear": 0.0}, noise=0.01)
-    assert claim_about("needs warmup", results, "machine_translation").verdict is NO
-
-
-def test_no_warmup_that_diverges_shows_the_need():
-    def objective(learning_rate, beta_2, warmup, seed):
-        return float("nan") if warmup == "none" else reports.same(learning_rate, beta_2, warmup, seed)
-
-    results = sweep(objective, {**reports.GRID, "warmup": ["none", "untuned_linear"]})
-    claim = claim_about("needs warmup", results)
-    assert claim.verdict is YES
-    assert "Runs that diverged: 6 of 6 of No warmup and 0 of 6 of Untuned linear, p = 0.0022" in claim.measured
 
 
 def test_a_sweep_with_the_control_beside_the_methods_speaks_to_both():
