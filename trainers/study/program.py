@@ -34,11 +34,12 @@ def sum_up(config: StudyConfig) -> str:
     require(compared or judged or checked, rule, " ".join(config.runs))
     parts = [*(_methods_text(trained) for trained in compared), *(_periods_text(trained) for trained in judged)]
     parts += [_checks_text(trained, found_score) for trained, found_score in checked]
-    if len(studied := judging(compared)) > 1:
-        tables = condition_table(studied), failure_table(studied)
-        parts += [aligned(table) for table in tables if len(table) > 1]
+    tables = study_tables(compared)
+    if len(judging(compared)) > 1:
+        parts += [aligned(tables[part]) for part in (CONDITIONS, FAILURES) if len(tables[part]) > 1]
     parts += [f"left out: {problem}" for problem in problems]
-    pages = {page: with_parts(page, study_tables(compared)) for page in map(pathlib.Path, config.page)}
+    marked = {part: markdown_table(table) for part, table in tables.items()}
+    pages = {page: with_parts(page, marked) for page in map(pathlib.Path, config.page)}
     if config.output_dir:
         shown = [trained for trained in found if DYNAMIC in trained.methods or can_judge(trained)]
         parts.append(_write(pathlib.Path(config.output_dir), shown, [trained.sweep for trained, _ in checked]))
@@ -46,18 +47,16 @@ def sum_up(config: StudyConfig) -> str:
     return "\n\n".join(parts)
 
 
-def study_tables(compared: Sequence[Trained]) -> dict[str, str]:
+def study_tables(compared: Sequence[Trained]) -> dict[str, list[list[str]]]:
     """The parts of a page: what every method reached in each sweep, and all sweeps of the study side by side."""
     studied = judging(compared)
     together = {CONDITIONS: condition_table(studied), FAILURES: failure_table(studied)} if studied else {}
-    return {f"study {trained.sweep.folder.name}": _page_table(trained) for trained in compared} | {
-        part: markdown_table(table) for part, table in together.items()
-    }
+    return {f"study {trained.sweep.folder.name}": _titled(method_table(trained)) for trained in compared} | together
 
 
-def _page_table(trained: Trained) -> str:
-    headings, *rows = method_table(trained)
-    return markdown_table([headings, *([method_title(method), *others] for method, *others in rows)])
+def _titled(table: list[list[str]]) -> list[list[str]]:
+    headings, *rows = table
+    return [headings, *([method_title(method), *others] for method, *others in rows)]
 
 
 def _methods_text(trained: Trained) -> str:
