@@ -213,16 +213,18 @@ def nadam_product(optimizer: Any) -> float:
 
 
 def take_over(new: Any, old: Any) -> None:
-    """Copies the state of a built optimizer into another, and what it excludes from weight decay."""
+    """Copies what an optimizer excludes from weight decay into another and, if it is built, its state."""
+    for name in ("_exclude_from_weight_decay", "_exclude_from_weight_decay_pattern"):
+        if hasattr(old, name):
+            setattr(new, name, getattr(old, name))
+    if not old.built:
+        return
     new.build(variables_of(old))
     step_counter(new).assign(step_counter(old))
     for name in ("_momentums", "_velocities", "_model_variables_moving_average", "_accumulated_gradients"):
         for target, source in zip(getattr(new, name, []), getattr(old, name, []), strict=True):
             if target is not None:
                 target.assign(source)
-    for name in ("_exclude_from_weight_decay", "_exclude_from_weight_decay_pattern"):
-        if hasattr(old, name):
-            setattr(new, name, getattr(old, name))
 
 
 def built_in_optimizers(*names: str) -> tuple[type, ...]:

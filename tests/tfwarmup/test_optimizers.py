@@ -22,6 +22,7 @@ from tests.tfwarmup.helpers import (
     weights,
 )
 from tfwarmup import FIRST_STEPS, compat, warmups
+from tfwarmup.optimizers.arguments import READ_ONLY
 
 GRADIENTS = random_gradients()
 SHORT = GRADIENTS[:60]
@@ -33,18 +34,16 @@ def sparse_gradients():
     return GRADIENTS * mask
 
 
-@pytest.mark.parametrize("beta_2", [0.9, 0.99, 0.999, 0.9999, 0.99999])
-@pytest.mark.parametrize("gradients", [GRADIENTS, sparse_gradients()], ids=["random", "sparse"])
-def test_adam_is_the_papers(beta_2, gradients):
-    values = trajectory(tfwarmup.Adam(1e-3, beta_2=beta_2), gradients)
-    assert drift(values, reference.adam(gradients, 0.0, beta_2=beta_2)) < 40
+PAPERS = {"adam": (tfwarmup.Adam, reference.adam), "radam": (tfwarmup.RAdam, reference.radam)}
 
 
 @pytest.mark.parametrize("beta_2", [0.9, 0.99, 0.999, 0.9999, 0.99999])
 @pytest.mark.parametrize("gradients", [GRADIENTS, sparse_gradients()], ids=["random", "sparse"])
-def test_radam_is_the_papers(beta_2, gradients):
-    values = trajectory(tfwarmup.RAdam(1e-3, beta_2=beta_2), gradients)
-    assert drift(values, reference.radam(gradients, 0.0, beta_2=beta_2)) < 40
+@pytest.mark.parametrize("name", PAPERS)
+def test_updates_are_the_papers(name, beta_2, gradients):
+    make, formula = PAPERS[name]
+    options = {"beta_2": beta_2, "beta_1": 0.0 if beta_2 == 0.9 else 0.9}
+    assert drift(trajectory(make(1e-3, **options), gradients), formula(gradients, 0.0, **options)) < 40
 
 
 def test_keras_adam_is_not_the_papers():
@@ -61,14 +60,6 @@ def test_first_steps_are_the_four_of_the_ablation(rule):
     errors = {r: drift(values[r], expected) for r in FIRST_STEPS}
     assert errors.pop(rule) < 16
     assert min(errors.values()) > 1000
-
-
-def test_momentum_steps_are_exact_to_the_bit_whatever_the_second_moment():
-    gradients = np.float32([[1e-20, 1e-3, 1.0, 1e4, 1e10]])
-    values = trajectory(tfwarmup.RAdam(1e-3), gradients)
-    m = gradients * (1 - np.float32(0.9))
-    unbiased = np.float32(1e-3) / np.float32(-np.expm1(np.log(float(np.float32(0.9)))))
-    np.testing.assert_allclose(values, -(m * unbiased), rtol=1.3e-7)
 
 
 def torch_trajectory(gradients, **kwargs):
@@ -102,22 +93,6 @@ def test_adam_with_a_warmup_is_the_papers(name):
     assert drift(trajectory(optimizer, SHORT, theta), expected) < 16
 
 
-def test_a_warmup_inside_is_the_same_as_a_schedule_weight_decay_included():
-    inside = tfwarmup.Adam(1e-3, warmup="untuned_linear", weight_decay=0.1)
-    schedule = tfwarmup.Adam(tfwarmup.UntunedLinearWarmup(1e-3, 0.999), weight_decay=0.1)
-    theta = np.full(SHORT.shape[1], 0.5)
-    np.testing.assert_allclose(trajectory(inside, SHORT, theta), trajectory(schedule, SHORT, theta), rtol=1e-7)
-
-
-def test_weight_decay_leaves_excluded_variables_alone():
-    optimizer = tfwarmup.RAdam(1e-1, weight_decay=0.5)
-    decayed, kept = keras.Variable([1.0], name="kernel"), keras.Variable([1.0], name="bias")
-    optimizer.exclude_from_weight_decay(var_names=["bias"])
-    optimizer.apply([ops.zeros(1), ops.zeros(1)], [decayed, kept])
-    assert numpy(decayed) == pytest.approx([0.95])
-    assert numpy(kept) == [1.0]
-
-
 @pytest.mark.skipif(BACKEND != "jax", reason="JAX' own sparse gradients; TensorFlow's are in test_tensorflow")
 def test_sparse_gradients_of_jax_equal_their_dense_form():
     import jax.experimental.sparse as sparse
@@ -139,21 +114,10 @@ def test_gradients_are_clipped(clip):
     assert drift(values, reference.radam(clipped, 0.0)) < 16
 
 
-def test_moving_average_of_the_weights_is_kept():
-    optimizer = tfwarmup.RAdam(1e-3, use_ema=True, ema_momentum=0.9)
-    values = trajectory(optimizer, SHORT)
-    average = values[0]
-    for value in values[1:]:
-        average = 0.9 * average + 0.1 * value
-    averages = [v for v in optimizer.variables if v.path.endswith("average")]
-    np.testing.assert_allclose(numpy(averages[0]), average, rtol=1e-5, atol=1e-9)
-
-
 @pytest.mark.parametrize("make", [tfwarmup.RAdam, lambda *a, **k: tfwarmup.Adam(*a, warmup="untuned_linear", **k)])
 def test_accumulation_is_one_update_with_the_mean_gradient(make):
     accumulated = trajectory(make(1e-3, beta_2=0.9, gradient_accumulation_steps=4), GRADIENTS[:240])[3::4]
-    means = GRADIENTS[:240].reshape(60, 4, -1).mean(axis=1)
-    expected = trajectory(make(1e-3, beta_2=0.9), means)
+    expected = trajectory(make(1e-3, beta_2=0.9), GRADIENTS[:240].reshape(60, 4, -1).mean(axis=1))
     assert drift(accumulated, expected) < 16
     # What Keras hands to a schedule, the micro step, would end the warmup four times early.
     wrong = tfwarmup.Adam(tfwarmup.UntunedLinearWarmup(1e-3, 0.9), beta_2=0.9, gradient_accumulation_steps=4)
@@ -183,86 +147,6 @@ def test_half_precision_variables_keep_their_scalars_and_moments_in_float32(dtyp
     np.testing.assert_allclose(values[:, 0], -1e-2 * np.arange(1, 6), rtol=5 * ulp, atol=1e-5)
 
 
-@pytest.mark.skipif(BACKEND == "jax", reason="JAX has no float64 unless it is asked for before it starts")
-def test_float64_variables_work():
-    expected = list(reference.adam(SHORT, 0.0))
-    values = trajectory(tfwarmup.Adam(1e-3), SHORT, dtype="float64")
-    assert drift(values, expected) < 4  # the scalars are float32
-
-
-def test_beta_1_of_zero_is_allowed():
-    values = trajectory(tfwarmup.RAdam(1e-3, beta_1=0.0), SHORT)
-    assert drift(values, reference.radam(SHORT, 0.0, beta_1=0.0)) < 16
-
-
-def test_reduce_lr_on_plateau_works_with_a_warmup():
-    model = small_model(tfwarmup.Adam(1e-2, warmup="untuned_linear"))
-    plateau = keras.callbacks.ReduceLROnPlateau(monitor="loss", factor=0.5, patience=0, min_delta=10.0, cooldown=0)
-    history = model.fit(*small_data(), batch_size=16, epochs=3, callbacks=[plateau], verbose=0).history
-    np.testing.assert_allclose(history["learning_rate"], [1e-2, 1e-2, 5e-3], rtol=1e-6)
-    assert float(model.optimizer.warmup_factor) == pytest.approx(13 / 2000, rel=1e-6)
-
-
-def test_learning_rate_scheduler_works_with_a_warmup():
-    model = small_model(tfwarmup.RAdam(1e-2))
-    scheduler = keras.callbacks.LearningRateScheduler(lambda epoch, rate: 1e-2 / (epoch + 1))
-    model.fit(*small_data(), batch_size=16, epochs=2, callbacks=[scheduler], verbose=0)
-    assert number(model.optimizer.learning_rate) == pytest.approx(5e-3)
-
-
-SECOND_RATES = {
-    "a second warmup": (tfwarmup.LinearWarmup(1e-2, 10), "two would multiply. Received: learning_rate=LinearWarmup"),
-    "a function": (lambda: 1e-3, "`learning_rate` must be a finite number >= 0 or a `LearningRateSchedule`"),
-}
-
-
-@pytest.mark.parametrize("name", SECOND_RATES)
-def test_a_rate_that_is_set_is_checked_like_one_that_is_given(name):
-    rate, message = SECOND_RATES[name]
-    optimizer = tfwarmup.Adam(1e-2, warmup="untuned_linear")
-    with pytest.raises(ValueError, match=message):
-        optimizer.learning_rate = rate
-    assert number(optimizer.learning_rate) == pytest.approx(1e-2)
-    plain = tfwarmup.Adam(1e-2, beta_2=0.9)
-    with pytest.raises(ValueError, match="must have the `beta_2` of its optimizer, 0.9. Received: "):
-        plain.learning_rate = tfwarmup.UntunedLinearWarmup(1e-2, 0.999)
-    plain.learning_rate = tfwarmup.UntunedLinearWarmup(1e-2, 0.9)
-    assert float(plain.learning_rate) == pytest.approx(1e-2 / 20)
-
-
-@pytest.mark.once
-@pytest.mark.parametrize(
-    ("name", "value"),
-    [
-        *[("beta_1", 0.5), ("beta_2", 0.9), ("epsilon", 1.0), ("warmup", warmups.Linear(10))],
-        *[("gradient_init", True), ("clip_update_rms", True), ("decay_after_warmup", True)],
-    ],
-)
-@pytest.mark.parametrize("make", [tfwarmup.Adam, tfwarmup.RAdam])
-def test_what_a_compiled_step_holds_cannot_be_changed_later(make, name, value):
-    optimizer = make(1e-2)
-    before = optimizer.get_config()
-    with pytest.raises(AttributeError, match=f"`{name}` of an optimizer is read-only: .* Received: {name}="):
-        setattr(optimizer, name, value)
-    assert optimizer.get_config() == before
-
-
-@pytest.mark.once
-@pytest.mark.parametrize("make", [tfwarmup.Adam, tfwarmup.RAdam])
-def test_the_weight_decay_of_an_adamw_given_by_position_is_not_taken_for_beta_1(make):
-    with pytest.raises(TypeError, match="positional arguments but 3 were given"):
-        make(1e-3, 0.004)
-
-
-OPTIMIZERS = {
-    "radam": lambda: tfwarmup.RAdam(1e-2, beta_2=0.98, first_steps="momentum", rho_threshold=5.0, weight_decay=0.01),
-    "ablation": lambda: tfwarmup.RAdam(1e-2, first_steps="linear_adam"),
-    "adam": lambda: tfwarmup.Adam(1e-2, epsilon=1e-8, warmup="linear", period=20.5, global_clipnorm=1.0),
-    "scheduled": lambda: tfwarmup.Adam(tfwarmup.UntunedExponentialWarmup(1e-2, 0.999), weight_decay=0.1),
-    "keras": lambda: keras.optimizers.AdamW(tfwarmup.UntunedLinearWarmup(1e-2, 0.999)),
-}
-
-
 def test_a_schedule_of_weight_decay_is_followed_and_saved():
     falling = keras.optimizers.schedules.PiecewiseConstantDecay([29], [0.1, 0.02])
     theta = np.full(SHORT.shape[1], 0.5)
@@ -279,54 +163,28 @@ def test_momentum_steps_are_part_of_a_warmup():
     np.testing.assert_array_equal(trajectory(inside, SHORT), trajectory(tfwarmup.RAdam(1e-3), SHORT))
 
 
-@pytest.mark.once
-def test_a_repr_tells_what_the_optimizer_is():
-    texts = {
-        "Adam(learning_rate=0.001)": tfwarmup.Adam(),
-        "Adam(learning_rate=0.003, weight_decay=0.1, beta_2=0.9, warmup=UntunedLinear(beta_2=0.9, initial=0.1))": (
-            tfwarmup.Adam(3e-3, beta_2=0.9, warmup="untuned_linear", initial=0.1, weight_decay=0.1)
-        ),
-        "Adam(learning_rate=LinearWarmup(learning_rate=0.001, period=10.0), global_clipnorm=1.0)": (
-            tfwarmup.Adam(tfwarmup.LinearWarmup(1e-3, 10), global_clipnorm=1.0)
-        ),
-        "RAdam(learning_rate=0.001)": tfwarmup.RAdam(),
-        "RAdam(learning_rate=0.001, use_ema=True, rho_threshold=5.0)": tfwarmup.RAdam(use_ema=True, rho_threshold=5.0),
-        "Adam(learning_rate=CosineDecay(initial_learning_rate=0.001, decay_steps=9), gradient_accumulation_steps=2)": (
-            tfwarmup.Adam(keras.optimizers.schedules.CosineDecay(1e-3, 9), gradient_accumulation_steps=2)
-        ),
-    }
-    names = {**vars(tfwarmup), **vars(warmups), **vars(keras.optimizers.schedules)}
-    for text, optimizer in texts.items():
-        assert repr(optimizer) == text
-        assert {**eval(text, names).get_config(), "name": optimizer.name} == optimizer.get_config()
-
-
-NAMED = {
-    "initial": ("untuned_linear", {"initial": 0.1}, warmups.UntunedLinear(initial=0.1)),
-    "first steps": ("radam", {"first_steps": "momentum", "rho_threshold": 5}, warmups.Rectified(None, "momentum", 5)),
-    "period": ("exponential", {"period": 7, "initial": 0.1}, warmups.Exponential(7, initial=0.1)),
+COSINE = keras.optimizers.schedules.CosineDecay(1e-3, 9)
+REPRS = {
+    "Adam(learning_rate=0.003, weight_decay=0.1, beta_2=0.9, warmup=UntunedLinear(beta_2=0.9, initial=0.1))": (
+        lambda: tfwarmup.Adam(3e-3, beta_2=0.9, warmup="untuned_linear", initial=0.1, weight_decay=0.1)
+    ),
+    "RAdam(learning_rate=0.001, use_ema=True, rho_threshold=5.0)": (
+        lambda: tfwarmup.RAdam(use_ema=True, rho_threshold=5.0)
+    ),
+    "Adam(learning_rate=CosineDecay(initial_learning_rate=0.001, decay_steps=9), gradient_accumulation_steps=2)": (
+        lambda: tfwarmup.Adam(COSINE, gradient_accumulation_steps=2)
+    ),
 }
 
 
-@pytest.mark.once
-@pytest.mark.parametrize("name", NAMED)
-def test_everything_that_a_warmup_takes_can_be_given_with_its_name(name):
-    warmup, options, expected = NAMED[name]
-    expected = expected.with_beta_2(0.999)
-    assert tfwarmup.Adam(warmup=warmup, **options).warmup == expected
-    optimizer = tfwarmup.Adam(warmup="untuned_linear")
-    optimizer.restart_warmup(warmup, **options)
-    assert optimizer.warmup == tfwarmup.warm_up(tfwarmup.Adam(), warmup, **options).warmup == expected
-    model = small_model(tfwarmup.Adam(warmup="untuned_linear"))
-    tfwarmup.restart_warmup(model, warmup, **options)
-    assert model.optimizer.warmup == expected
-    untuned = {} if "period" in options else {"beta_2": 0.999}
-    assert tfwarmup.effective_warmup_period(warmup, **options, **untuned) == expected.effective_period
-    if not expected.momentum_steps:
-        assert tfwarmup.WarmupSchedule(1e-3, warmup, **options, **untuned).warmup == expected
+@pytest.mark.parametrize("text", REPRS)
+def test_a_repr_is_the_call_that_makes_the_optimizer(text):
+    optimizer = REPRS[text]()
+    names = {**vars(tfwarmup), **vars(warmups), **vars(keras.optimizers.schedules)}
+    assert repr(optimizer) == text
+    assert {**eval(text, names).get_config(), "name": optimizer.name} == optimizer.get_config()
 
 
-@pytest.mark.once
 @pytest.mark.parametrize("name", ["radam", "RAdam"])
 def test_keras_knows_radam_by_its_name(name):
     assert type(keras.optimizers.get(name)) is tfwarmup.RAdam
@@ -334,47 +192,66 @@ def test_keras_knows_radam_by_its_name(name):
     assert isinstance(keras.optimizers.get("adam"), keras.optimizers.Adam)
 
 
-@pytest.mark.once
-@pytest.mark.parametrize("name", OPTIMIZERS)
-def test_config_makes_the_same_optimizer(name):
-    config = OPTIMIZERS[name]().get_config()
-    assert type(OPTIMIZERS[name]()).from_config(dict(config)).get_config() == config
+SAVED = {
+    "radam": lambda: tfwarmup.RAdam(1e-2, rho_threshold=5.0, weight_decay=0.01, global_clipnorm=1.0),
+    "rivals": lambda: tfwarmup.Adam(1e-2, beta_2=0.9, gradient_init=True, clip_update_rms=True),
+}
 
 
-@pytest.mark.parametrize("name", OPTIMIZERS)
-def test_model_saved_in_the_middle_of_its_warmup_continues_bit_for_bit(name, tmp_path):
-    x, y = small_data()
-
-    def fit(model, epochs):
-        model.fit(x, y, batch_size=16, epochs=epochs, shuffle=False, verbose=0)
-
-    whole = small_model(OPTIMIZERS[name]())
-    fit(whole, epochs=1)  # four updates: in the momentum phase
+@pytest.mark.parametrize("name", SAVED)
+def test_an_optimizer_saved_in_its_first_steps_goes_on_bit_for_bit(name, tmp_path):
+    whole = small_model(SAVED[name]())
+    fit = {"batch_size": 16, "shuffle": False, "verbose": 0}
+    whole.fit(*small_data(), epochs=1, **fit)  # four updates
     whole.save(tmp_path / "model.keras")
     saved = keras.models.load_model(tmp_path / "model.keras")
     assert saved.optimizer.get_config() == whole.optimizer.get_config()
-    assert number(saved.optimizer.iterations) == 4
-    fit(whole, epochs=3)
-    fit(saved, epochs=3)
-    np.testing.assert_array_equal(weights(saved), weights(whole))
+    for model in (whole, saved):
+        model.fit(*small_data(), epochs=3, **fit)
     for ours, theirs in zip(saved.optimizer.variables, whole.optimizer.variables, strict=True):
         np.testing.assert_array_equal(numpy(ours), numpy(theirs))
+    np.testing.assert_array_equal(weights(saved), weights(whole))
 
 
-@pytest.mark.once
+@pytest.mark.parametrize(
+    ("set_to", "message"),
+    [
+        (tfwarmup.LinearWarmup(1e-2, 10), "two would multiply. Received: learning_rate=LinearWarmup"),
+        (lambda: 1e-3, "`learning_rate` must be a finite number >= 0 or a `LearningRateSchedule`"),
+        (tfwarmup.UntunedLinearWarmup(1e-2, 0.999), "must have the `beta_2` of its optimizer, 0.9. Received: Untuned"),
+    ],
+)
+def test_a_rate_that_is_set_is_checked_like_one_that_is_given(set_to, message):
+    warmup = None if "`beta_2`" in message else "untuned_linear"
+    optimizer = tfwarmup.Adam(1e-2, beta_2=0.9, warmup=warmup)
+    with pytest.raises(ValueError, match=message):
+        optimizer.learning_rate = set_to
+    assert number(optimizer.learning_rate) == pytest.approx(1e-2)
+    if warmup is None:
+        optimizer.learning_rate = tfwarmup.UntunedLinearWarmup(1e-2, 0.9)
+        assert float(optimizer.learning_rate) == pytest.approx(1e-2 / 20)
+
+
+@pytest.mark.parametrize("name", READ_ONLY)
+@pytest.mark.parametrize("make", [tfwarmup.Adam, tfwarmup.RAdam])
+def test_what_a_compiled_step_holds_cannot_be_changed_later(make, name):
+    optimizer = make(1e-2)
+    before = optimizer.get_config()
+    with pytest.raises(AttributeError, match=f"`{name}` of an optimizer is read-only: .* Received: {name}=0.5"):
+        setattr(optimizer, name, 0.5)
+    assert optimizer.get_config() == before
+    with pytest.raises(TypeError, match="positional arguments but 3 were given"):
+        make(1e-3, 0.004)  # the weight decay of an AdamW, which would become beta_1
+
+
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
         ({"learning_rate": -1e-3}, "`learning_rate` must be a finite number >= 0 .* Received: learning_rate=-0.001"),
-        ({"learning_rate": math.nan}, "`learning_rate` must be a finite number >= 0 .* Received: learning_rate=nan"),
-        ({"learning_rate": 10**400}, "`learning_rate` must be a finite number >= 0 .* Received: learning_rate=1000"),
         ({"learning_rate": lambda: 1e-3}, "`learning_rate` must be a finite number >= 0 or a `LearningRateSchedule`"),
         ({"beta_1": 1.0}, r"`beta_1` must be a number in \[0, 1\). Received: beta_1=1.0"),
-        ({"beta_2": 1.0}, r"`beta_2` must be a number in \(0, 1\). Received: beta_2=1.0"),
         ({"beta_2": math.nan}, r"`beta_2` must be a number in \(0, 1\). Received: beta_2=nan"),
-        ({"epsilon": -1e-8}, "`epsilon` must be a finite number >= 0. Received: epsilon=-1e-08"),
         ({"epsilon": None}, "`epsilon` must be a finite number >= 0. Received: epsilon=None"),
-        ({"weight_decay": -0.1}, "`weight_decay` must be a finite number >= 0. Received: weight_decay=-0.1"),
         ({"weight_decay": "0.1"}, "`weight_decay` must be a finite number >= 0. Received: weight_decay='0.1'"),
         ({"clipnorm": math.nan}, "`clipnorm` must be a finite number > 0. Received: clipnorm=nan"),
         ({"global_clipnorm": -1.0}, "`global_clipnorm` must be a finite number > 0. Received: global_clipnorm=-1.0"),
@@ -385,47 +262,27 @@ def test_model_saved_in_the_middle_of_its_warmup_continues_bit_for_bit(name, tmp
         ({"betas": (0.9, 0.98)}, "use `beta_1` and `beta_2`. Received: betas="),
         ({"eps": 1e-8}, "use `epsilon`. Received: eps=1e-08"),
         ({"warmup_steps": 100}, "use `warmup='linear'` and `period`. Received: warmup_steps=100"),
-        ({"warmup_period": 100}, "use `warmup='linear'` and `period`. Received: warmup_period=100"),
         ({"total_steps": 100}, "use a schedule as `learning_rate`. Received: total_steps=100"),
-        ({"decay": 0.1}, "use a schedule as `learning_rate`. Received: decay=0.1"),
         ({"sma_threshold": 5}, "use `rho_threshold` of `tfwarmup.RAdam`. Received: sma_threshold=5"),
         ({"amsgrad": True}, "`amsgrad` is not an argument: there is no AMSGrad; .* Received: amsgrad=True"),
     ],
 )
-@pytest.mark.parametrize("optimizer", [tfwarmup.Adam, tfwarmup.RAdam])
-def test_bad_hyperparameters_are_refused(optimizer, arguments, message):
+@pytest.mark.parametrize("make", [tfwarmup.Adam, tfwarmup.RAdam])
+def test_bad_hyperparameters_are_refused(make, arguments, message):
     with pytest.raises(ValueError, match=message):
-        optimizer(**arguments)
+        make(**arguments)
 
 
-@pytest.mark.once
 @pytest.mark.parametrize(
     ("make", "message"),
     [
         (lambda: tfwarmup.RAdam(beta_2=0.6), "never leaves its momentum phase"),
-        (lambda: tfwarmup.RAdam(first_steps="sgd"), "must be one of momentum, nothing, .* Received: first_steps='sgd'"),
-        (lambda: tfwarmup.RAdam(rho_threshold=3), "`rho_threshold` must be a number >= 4. Received: rho_threshold=3"),
-        (lambda: tfwarmup.Adam(warmup="cosine"), "`warmup` must be one of none, linear, .* Received: warmup='cosine'"),
-        (
-            lambda: tfwarmup.Adam(warmup="linear"),
-            "`Linear` needs `period`, or .* Received",
-        ),
-        (lambda: tfwarmup.Adam(warmup="linear", period=0), "`period` must be a finite number > 0"),
-        (lambda: tfwarmup.Adam(warmup=""), "`warmup` must be one of none, linear, .* Received: warmup=''"),
-        (lambda: tfwarmup.Adam(warmup=["linear"]), "`warmup` must be one of .* Received: warmup="),
-        (lambda: tfwarmup.Adam(period=100), "Warmup 'none' takes no `period`. Received: period=100"),
-        (lambda: tfwarmup.Adam(warmup="untuned_linear", period=10), "'untuned_linear' takes no `period`. Received: "),
-        (lambda: tfwarmup.Adam(warmup=warmups.UntunedLinear(0.9)), "`beta_2` of its optimizer, 0.999. Received"),
         (lambda: tfwarmup.RAdam(warmup="linear"), "`RAdam` has its own warmup and takes no `warmup`.* Received"),
-        (lambda: tfwarmup.RAdam(period=10), "`RAdam` has its own warmup and takes no `period`.* Received"),
         (lambda: tfwarmup.RAdam(initial=0.1), "`RAdam` has its own warmup and takes no `initial`.* Received"),
+        (lambda: tfwarmup.Adam(period=100), "Warmup 'none' takes no `period`. Received: period=100"),
+        (lambda: tfwarmup.Adam(warmup=warmups.UntunedLinear(0.9)), "`beta_2` of its optimizer, 0.999. Received"),
         (lambda: tfwarmup.Adam(warmup=100), "is `warmup='linear', period=100`. Received: warmup=100"),
-        (
-            lambda: tfwarmup.Adam(warmup="Linear"),
-            "or a function of t; did you mean 'linear'. Received: warmup='Linear'",
-        ),
-        (lambda: tfwarmup.Adam(warmup="UntunedLinear"), "did you mean 'untuned_linear'. Received: "),
-        (lambda: tfwarmup.Adam(warmup="root", first_steps="nothing"), "Warmup 'root' takes no `first_steps`. Received"),
+        (lambda: tfwarmup.Adam(warmup="Linear"), "did you mean 'linear'. Received: warmup='Linear'"),
     ],
 )
 def test_bad_warmups_are_refused(make, message):
@@ -436,52 +293,52 @@ def test_bad_warmups_are_refused(make, message):
 # Coming from Keras' Adam.
 
 
-def moved(make, updates, **options):
-    """A trajectory that is begun by one of Keras' optimizers, and continued by it and by ours."""
-    variables = [keras.Variable(np.full(SHORT.shape[1], 0.5, "float32"), name=name) for name in ("kernel", "bias")]
-    old = make(1e-2, **options)
-    go_on(old, variables, SHORT[:updates])
-    return old, variables
-
-
-def go_on(optimizer, variables, gradients):
-    for gradient in gradients:
-        optimizer.apply([ops.convert_to_tensor(gradient) for _ in variables], variables)
-    return np.stack([numpy(variable) for variable in variables])
+def excluding(**options):
+    optimizer = keras.optimizers.AdamW(1e-2, weight_decay=0.5, **options)
+    optimizer.exclude_from_weight_decay(var_names=["bias"])
+    return optimizer
 
 
 KERAS_ADAMS = {
-    "Adam": lambda rate, **options: keras.optimizers.Adam(rate, beta_2=0.9, **options),
-    "AdamW": lambda rate, **options: keras.optimizers.AdamW(rate, weight_decay=0.1, **options),
-    "a schedule": lambda rate, **options: keras.optimizers.Adam(tfwarmup.LinearWarmup(rate, 25), beta_1=0.8, **options),
+    "Adam": lambda: keras.optimizers.Adam(1e-2, beta_2=0.9, epsilon=0.0),
+    "AdamW": lambda: keras.optimizers.AdamW(1e-2, weight_decay=0.1, epsilon=0.0),
+    "a schedule": lambda: keras.optimizers.Adam(tfwarmup.LinearWarmup(1e-2, 25), beta_1=0.8, epsilon=0.0),
+    "averages, exclusions": lambda: excluding(epsilon=0.0, use_ema=True, ema_momentum=0.9),
 }
+if KERAS >= (3, 5):  # before, the bias correction of Keras' Adam counts micro-batches
+    KERAS_ADAMS["half accumulated"] = lambda: excluding(epsilon=0.0, gradient_accumulation_steps=2)
 
 
-@pytest.mark.parametrize("updates", [0, 1, 20])
+@pytest.mark.parametrize("updates", [0, 1, 21])
 @pytest.mark.parametrize("name", KERAS_ADAMS)
 def test_our_adam_goes_on_where_keras_adam_is(name, updates):
-    old, variables = moved(KERAS_ADAMS[name], updates, epsilon=0.0)
+    variables = [keras.Variable(np.full(SHORT.shape[1], 0.5, "float32"), name=name) for name in ("kernel", "bias")]
+
+    def go_on(optimizer, gradients):
+        for gradient in gradients:
+            optimizer.apply([ops.convert_to_tensor(gradient) for _ in variables], variables)
+        averages = [v for v in optimizer.variables if v.path.endswith("average")]
+        return np.stack([numpy(variable).copy() for variable in (*variables, *averages)])
+
+    old = KERAS_ADAMS[name]()
+    start = go_on(old, SHORT[:updates])
     ours = tfwarmup.Adam.from_keras(old)
     if updates:
-        assert number(ours.iterations) == updates
-        for mine, theirs in zip(
-            [*compat.first_moments(ours), *compat.second_moments(ours)],
-            [*compat.first_moments(old), *compat.second_moments(old)],
-            strict=True,
-        ):
-            np.testing.assert_array_equal(numpy(mine), numpy(theirs))  # to the bit
+        assert number(compat.step_counter(ours)) == updates
+        for moments in (compat.first_moments, compat.second_moments):
+            for mine, theirs in zip(moments(ours), moments(old), strict=True):
+                np.testing.assert_array_equal(numpy(mine), numpy(theirs))  # to the bit
     assert number(ours.learning_rate) == number(old.learning_rate)
-    start, gradients = go_on(old, variables, []), SHORT[updates : updates + 20]
-    theirs = go_on(old, variables, gradients)
-    for variable, value in zip(variables, start, strict=True):
+    theirs = go_on(old, SHORT[updates : updates + 20])
+    for variable, value in zip(variables, start[:2], strict=True):
         variable.assign(value)
-    mine = go_on(ours, variables, gradients)
-    assert np.abs(start - theirs).min() > 1e-4
+    mine = go_on(ours, SHORT[updates : updates + 20])
+    assert np.abs(start[:2] - theirs[:2]).min() > 1e-4
     # Keras computes its powers of beta in float32: 1 - 0.999 is off by 1e-5 there, and by nothing here.
-    np.testing.assert_allclose(mine - start, theirs - start, rtol=5e-5, atol=3e-7)
+    np.testing.assert_allclose(mine[:2] - start[:2], theirs[:2] - start[:2], rtol=5e-5, atol=3e-7)
+    np.testing.assert_allclose(mine, theirs, rtol=0, atol=1e-5)
 
 
-@pytest.mark.once
 def test_all_options_are_taken_over_and_can_be_replaced():
     options = {"beta_1": 0.8, "beta_2": 0.9, "epsilon": 1e-6, "global_clipnorm": 1.0, "use_ema": True}
     old = keras.optimizers.AdamW(3e-3, weight_decay=0.1, ema_momentum=0.5, **options)
@@ -490,25 +347,6 @@ def test_all_options_are_taken_over_and_can_be_replaced():
     assert {**ours.get_config(), "name": expected.name} == expected.get_config()
     assert tfwarmup.Adam.from_keras(old, beta_1=0.7, name="mine").get_config()["name"] == "mine"
     assert type(tfwarmup.RAdam.from_keras(old, rho_threshold=5.0)) is tfwarmup.RAdam
-
-
-@pytest.mark.skipif(KERAS < (3, 5), reason="the bias correction of Keras' Adam counts micro-batches")
-def test_averages_exclusions_and_a_half_accumulated_gradient_are_taken_over():
-    def make(rate, **options):
-        optimizer = keras.optimizers.AdamW(rate, use_ema=True, gradient_accumulation_steps=2, **options)
-        optimizer.exclude_from_weight_decay(var_names=["bias"])
-        return optimizer
-
-    old, variables = moved(make, 5, weight_decay=0.5, epsilon=0.0)
-    start, ours, ends = go_on(old, variables, []), tfwarmup.Adam.from_keras(old), []
-    for optimizer in (old, ours):
-        for variable, value in zip(variables, start, strict=True):
-            variable.assign(value)
-        end = go_on(optimizer, variables, SHORT[5:6])
-        averages = [numpy(v).copy() for v in optimizer.variables if v.path.endswith("average")]
-        assert len(averages) == 2
-        ends.append(np.stack([*end, *averages]))
-    np.testing.assert_allclose(ends[1], ends[0], rtol=0, atol=3e-7)
 
 
 def test_a_loaded_model_goes_on_with_a_warmup_that_begins_then(tmp_path):

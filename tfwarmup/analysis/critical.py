@@ -24,8 +24,8 @@ def critical_rate(model: Any, x: Any, y: Any, sample_weight: Any = None, *, seed
 
     The model moves along the update that its optimizer would make, by rates that are doubled and bisected: one gradient
     and nine forward passes. Larger rates overshoot, so that it is the largest safe rate of the next update, without
-    training: 0 if the loss falls at no rate, infinity if it falls at all. Weights, optimizer and random state stay as
-    they are. Weight decay is left out.
+    training: 0 if the loss falls at no rate, infinity if it falls at every rate. Weights, optimizer and random state
+    stay as they are. Weight decay is left out.
 
     Args:
         model: A compiled model whose optimizer is Adam or AdamW of Keras, `tfwarmup.Adam` or `tfwarmup.RAdam`.

@@ -278,10 +278,9 @@ class Adam(Optimizer):
         rate = rate if isinstance(rate, LearningRateSchedule) else compat.number(rate)
         own = {name: getattr(old, name) for name in checks.defaults(cls).keys() - {"name"} if hasattr(old, name)}
         new = cls(**own | {"learning_rate": rate} | options)
-        if old.built:
-            compat.take_over(new, old)
-            if not isinstance(new.warmup, warmups.NoWarmup):
-                new.begin_warmup(new.warmup)
+        compat.take_over(new, old)
+        if not isinstance(new.warmup, warmups.NoWarmup):
+            new.begin_warmup(new.warmup)
         return new
 
     def __repr__(self) -> str:
