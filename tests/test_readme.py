@@ -80,11 +80,6 @@ def test_a_comment_with_a_wrong_value_fails():
             run_blocks(f"```python\n{wrong}\n```\n", "page")
 
 
-@pytest.mark.parametrize("name", ["README.md", "library.md"])
-def test_pages_tell_values(name):
-    assert any(VALUES.search(line) for block in blocks("python", TEXTS[name]) for line in block.splitlines())
-
-
 @every_page
 def test_every_block_is_one_that_a_test_runs(name):
     # tests/test_package.py compares the BibTeX entries with CITATION.cff.
@@ -95,12 +90,6 @@ def test_every_block_is_one_that_a_test_runs(name):
 @pytest.mark.parametrize("target", TARGETS)
 def test_every_make_target_exists(target):
     subprocess.run(["make", "-n", target], cwd=ROOT, check=True, capture_output=True)
-
-
-@every_page
-def test_everything_that_a_page_installs_exists(name):
-    for requirement in re.findall(r"pip install (?:-e )?'?([^\s'`]+)", TEXTS[name]):
-        check_requirement(requirement)
 
 
 @pytest.mark.slow
@@ -128,25 +117,20 @@ def test_the_pictures_are_those_that_make_figures_draws(tmp_path):
 
 
 @every_page
-def test_every_file_and_heading_that_a_page_links_to_exists(name):
-    for link in re.findall(r"\]\((?!http)([^)]+)\)", TEXTS[name]):
+def test_everything_that_a_page_names_exists(name):
+    text = TEXTS[name]
+    assert name == "README.md" or f"(docs/{name})" in TEXTS["README.md"]
+    for link in re.findall(r"\]\((?!http)([^)]+)\)", text):
         file, _, anchor = link.partition("#")
         path = PAGES[name].parent / file if file else PAGES[name]
         assert path.exists(), link
         assert not anchor or anchor in anchors(path.read_text()), link
-
-
-@pytest.mark.parametrize("name", [name for name in PAGES if name != "README.md"])
-def test_the_readme_leads_to_every_page(name):
-    assert f"(docs/{name})" in TEXTS["README.md"]
-
-
-@every_page
-def test_every_program_config_and_test_that_a_page_names_exists(name):
-    for module in re.findall(r"python -m ([\w.]+)", TEXTS[name]):
+    for module in re.findall(r"python -m ([\w.]+)", text):
         assert importlib.util.find_spec(module), module
-    for path in re.findall(r"(?:configs|tests|trainers|tfwarmup)/[\w/]+\.\w+", TEXTS[name]):
+    for path in re.findall(r"(?:configs|tests|trainers|tfwarmup)/[\w/]+\.\w+", text):
         assert (ROOT / path).exists(), path
+    for requirement in re.findall(r"pip install (?:-e )?'?([^\s'`]+)", text):
+        check_requirement(requirement)
 
 
 # Flags

@@ -1,5 +1,4 @@
 import itertools
-import math
 import subprocess
 import sys
 
@@ -44,38 +43,26 @@ def test_space_is_the_papers_grid_for_imagenet():
     assert [parameter.ordered for parameter in declared.values()] == [True, True, False]
 
 
-@pytest.mark.parametrize(("rate", "beta_2", "warmup"), list(itertools.product(RATES, BETAS, WARMUPS)))
-def test_every_point_of_the_grid_is_the_hand_made_optimizer(rate, beta_2, warmup):
-    optimizer = drawn({"learning_rate": rate, "beta_2": beta_2, "warmup": warmup}, epsilon=1e-8, weight_decay=0.01)
-    expected = hand_made(rate, beta_2, warmup, epsilon=1e-8, weight_decay=0.01)
-    assert type(optimizer) is type(expected)
-    gradients, theta = random_gradients(updates=7, size=5), np.ones(5)
-    updates, expected_updates = (trajectory(each, gradients, theta) for each in (optimizer, expected))
-    np.testing.assert_array_equal(updates, expected_updates)
-    assert np.ptp(updates, axis=0).min() > 0
-
-
-def test_points_of_the_grid_differ():
-    gradients = random_gradients(updates=7, size=5)
-    ends = {
-        trajectory(drawn(dict(zip(("learning_rate", "beta_2", "warmup"), point, strict=True))), gradients)[-1].tobytes()
-        for point in itertools.product(RATES[:2], BETAS[:2], WARMUPS)
-    }
+def test_points_of_the_grid_are_the_hand_made_optimizers_and_differ():
+    gradients, theta, ends = random_gradients(updates=7, size=5), np.ones(5), set()
+    for rate, beta_2, warmup in itertools.product(RATES[:2], BETAS[1:], WARMUPS):
+        optimizer = drawn({"learning_rate": rate, "beta_2": beta_2, "warmup": warmup}, epsilon=1e-8, weight_decay=0.01)
+        expected = hand_made(rate, beta_2, warmup, epsilon=1e-8, weight_decay=0.01)
+        assert {**optimizer.get_config(), "name": expected.name} == expected.get_config()
+        ends.add(trajectory(optimizer, gradients, theta)[-1].tobytes())
     assert len(ends) == 12
 
 
-def test_a_single_value_is_fixed():
+def test_a_single_value_is_fixed_and_choices_may_be_of_any_kind():
     declared = space(1e-3, 0.98, "radam")
     assert [type(parameter).__name__ for parameter in declared.values()] == ["Fixed"] * 3
     assert [parameter.value for parameter in declared.values()] == [1e-3, 0.98, "radam"]
-
-
-def test_choices_may_be_lists_arrays_and_integers():
-    declared = space([1, 0.1], np.array([0.9, 0.99], "float64"), iter(["none", "untuned_linear"]))
-    assert declared["learning_rate"].values == [1.0, 0.1]
-    assert declared["beta_2"].values == [0.9, 0.99]
+    rules = (tfwarmup.warmups.Linear(10, initial=0.1), "untuned_linear")
+    declared = space([1, 0.1], np.array([0.9, 0.99], "float64"), iter(rules))
+    assert [declared[name].values for name in ("learning_rate", "beta_2")] == [[1.0, 0.1], [0.9, 0.99]]
     assert {type(value) for value in declared["learning_rate"].values + declared["beta_2"].values} == {float}
-    assert declared["warmup"].values == ["none", "untuned_linear"]
+    assert declared["warmup"].values == ["Linear(period=10.0, initial=0.1)", "untuned_linear"]
+    assert drawn({"warmup": "Linear(period=10.0, initial=0.1)"}, warmup=rules).warmup == rules[0]
 
 
 def test_a_prefix_keeps_two_optimizers_of_one_search_apart():
@@ -88,9 +75,10 @@ def test_a_prefix_keeps_two_optimizers_of_one_search_apart():
     ]
 
 
-def test_a_range_of_rates_is_even_in_the_logarithm():
+def test_ranges_are_even_in_the_logarithm():
     parameter = space(learning_rate=LogRange(1e-4, 1e-2))["learning_rate"]
     assert [parameter.prob_to_value(p) for p in (0, 0.5, 1)] == pytest.approx([1e-4, 1e-3, 1e-2], rel=1e-12)
+    assert space(warmup="linear", period=LogRange(10, 1000))["period"].prob_to_value(0.5) == pytest.approx(100)
 
 
 def test_a_range_of_beta_2_is_even_in_the_logarithm_of_its_distance_from_1():
@@ -106,40 +94,21 @@ def test_a_range_of_beta_2_is_even_in_the_logarithm_of_its_distance_from_1():
     assert reverse.space[0].prob_to_value(0.5) == pytest.approx(0.9513, abs=1e-4)
 
 
-def test_a_decay_makes_the_schedule_of_the_rate_drawn():
-    optimizer = drawn({"learning_rate": 1e-2}, decay=lambda rate: CosineDecay(rate, 100))
-    assert optimizer._learning_rate.initial_learning_rate == 1e-2
-    expected = tfwarmup.Adam(CosineDecay(1e-2, 100), beta_2=0.99, warmup="untuned_exponential")
-    gradients = random_gradients(updates=5, size=5)
-    np.testing.assert_array_equal(trajectory(optimizer, gradients), trajectory(expected, gradients))
-
-
-def test_options_of_radam_go_to_radam_alone():
+def test_options_go_to_the_optimizer_and_the_warmup_that_take_them():
     options = {"first_steps": "nothing", "rho_threshold": 5.0, "global_clipnorm": 1.0, "beta_1": 0.8}
     radam, adam = (drawn({"warmup": name}, **options) for name in ("radam", "untuned_linear"))
     assert (radam.first_steps, radam.rho_threshold) == ("nothing", 5.0)
     assert {(each.global_clipnorm, each.beta_1) for each in (radam, adam)} == {(1.0, 0.8)}
-
-
-def test_a_period_serves_the_tuned_warmups():
     for name in ("linear", "exponential", "none", "radam"):
         optimizer = drawn({"warmup": name}, warmup=("linear", "exponential", "none", "radam"), period=10)
         assert type(optimizer.warmup) is tfwarmup.WARMUPS[name]
-    assert drawn({}, warmup="linear", period=10).warmup == tfwarmup.warmups.Linear(10)
-
-
-def test_periods_are_searched_like_rates():
-    declared = space(warmup="linear", period=LogRange(10, 1000))
-    assert declared["period"].prob_to_value(0.5) == pytest.approx(100)
     assert drawn({"period": 30.0}, warmup="linear", period=(10, 30)).warmup == tfwarmup.warmups.Linear(30)
     mixed = {"warmup": ("linear", "untuned_linear"), "period": (10, 30)}
     assert drawn({"warmup": "untuned_linear", "period": 30.0}, **mixed).warmup == tfwarmup.warmups.UntunedLinear(0.99)
-
-
-def test_warmup_objects_are_choices_by_what_they_print():
-    rules = (tfwarmup.warmups.Linear(10, initial=0.1), "untuned_linear")
-    assert space(warmup=rules)["warmup"].values == ["Linear(period=10.0, initial=0.1)", "untuned_linear"]
-    assert drawn({"warmup": "Linear(period=10.0, initial=0.1)"}, warmup=rules).warmup == rules[0]
+    assert drawn({}, beta_2=0.5, warmup="untuned_linear").beta_2 == 0.5  # too small for RAdam alone
+    optimizer = drawn({"learning_rate": 1e-2}, decay=lambda rate: CosineDecay(rate, 100))
+    expected = tfwarmup.Adam(CosineDecay(1e-2, 100), beta_2=0.99, warmup="untuned_exponential")
+    assert {**optimizer.get_config(), "name": expected.name} == expected.get_config()
 
 
 @pytest.mark.parametrize(
@@ -147,25 +116,17 @@ def test_warmup_objects_are_choices_by_what_they_print():
     [
         ({"learning_rate": ()}, "`learning_rate` must have at least one choice. Received: learning_rate=()"),
         ({"learning_rate": (1e-3, 0)}, "`learning_rate` must be a finite number > 0. Received: learning_rate=0"),
-        ({"learning_rate": "1e-3"}, "`learning_rate` must be a finite number > 0. Received: learning_rate='1e-3'"),
         ({"learning_rate": (1, 1.0)}, "`learning_rate` must have choices that differ. Received: learning_rate="),
-        ({"learning_rate": math.nan}, "`learning_rate` must be a finite number > 0. Received: learning_rate=nan"),
-        ({"beta_2": []}, "`beta_2` must have at least one choice. Received: beta_2=()"),
         ({"beta_2": (0.9, 1.0)}, r"`beta_2` must be a number in \(0, 1\). Received: beta_2=1.0"),
         ({"beta_2": LogRange(0.9, 2)}, r"`beta_2` must be a number in \(0, 1\). Received: beta_2=2"),
-        ({"beta_2": (0.9, 0.9)}, "`beta_2` must have choices that differ. Received: beta_2="),
-        ({"beta_2": (0.5, 0.9)}, "beta_2 > 0.6: .* Received: beta_2=0.5"),
         ({"beta_2": LogRange(0.5, 0.9)}, "beta_2 > 0.6: .* Received: beta_2=0.5"),
         ({"beta_2": 0.65, "rho_threshold": 5.0}, "beta_2 > 0.666667: .* Received: beta_2=0.65"),
-        ({"first_steps": "none"}, "`first_steps` must be one of .* Received: first_steps='none'"),
         ({"warmup": ()}, "`warmup` must have at least one choice. Received: warmup=()"),
-        ({"warmup": None}, "`warmup` must be one of .* Received: warmup=None"),
         ({"warmup": ("radam", "cosine")}, "`warmup` must be one of .* Received: warmup='cosine'"),
         ({"warmup": ("radam", "radam")}, "`warmup` must have choices that differ. Received: warmup="),
         ({"warmup": "linear"}, "`Linear` needs `period`, or .* Received: period=None"),
         ({"warmup": "exponential", "period": 0}, "`period` must be a finite number > 0. Received: period=0"),
         ({"period": 10}, "`period` is for warmups 'linear' and 'exponential'. Received: period=10"),
-        ({"warmup": ["linear", "linear"], "period": 3}, "`warmup` must have choices that differ"),
         ({"decay": CosineDecay(1e-3, 9)}, "`decay` must be a function that turns a rate into a schedule. Received: "),
     ],
 )
@@ -176,16 +137,9 @@ def test_bad_choices_are_refused_before_anything_is_declared(arguments, message)
     assert hp.space == []
 
 
-def test_small_beta_2_is_refused_for_radam_only():
-    assert drawn({}, beta_2=0.5, warmup="untuned_linear").beta_2 == 0.5
-
-
-def test_a_decay_with_a_warmup_of_its_own_is_refused():
+def test_a_second_warmup_and_a_range_upside_down_are_refused():
     with pytest.raises(ValueError, match="`decay` must be without a warmup: .* Received: UntunedLinearWarmup"):
         drawn({}, decay=lambda rate: tfwarmup.UntunedLinearWarmup(rate, 0.99))
-
-
-def test_a_range_upside_down_is_refused():
     with pytest.raises(ValueError, match="`low` must be < `high`. Received: low=0.01, high=0.001"):
         LogRange(1e-2, 1e-3)
     with pytest.raises(ValueError, match="`low` must be a finite number > 0. Received: low=0"):

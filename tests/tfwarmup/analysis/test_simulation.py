@@ -129,15 +129,10 @@ def test_a_longer_simulation_begins_as_a_shorter_one(paper):
     ("options", "message"),
     [
         ({"parameters": 0}, "`parameters` must be an integer >= 1. Received: parameters=0"),
-        ({"iterations": 1.5}, "`iterations` must be an integer >= 1. Received: iterations=1.5"),
         ({"variance": 0.0}, "`variance` must be a finite number > 0. Received: variance=0.0"),
-        ({"beta_1": 1.0}, "`beta_1` must be a number in \\[0, 1\\). Received: beta_1=1.0"),
         ({"beta_2": 1.0}, "`beta_2` must be a number in \\(0, 1\\). Received: beta_2=1.0"),
         ({"epsilon": -1.0}, "`epsilon` must be a finite number >= 0. Received: epsilon=-1.0"),
-        ({"warmup": "cosine"}, "`warmup` must be one of none, linear"),
-        ({"warmup": "linear"}, "`Linear` needs `period`"),
         ({"period": 10}, "Warmup 'none' takes no `period`"),
-        ({"seed": "a"}, "`seed` must be an integer >= 0. Received: seed='a'"),
         ({"warmup": warmups.UntunedLinear(0.9)}, "must have the `beta_2` of its optimizer, 0.999"),
     ],
 )

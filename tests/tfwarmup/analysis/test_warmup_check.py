@@ -20,60 +20,51 @@ def checked(optimizer, epochs=3, **options):
 
 
 def gradients_of(model, x, y):
-    """The gradients of the squared error of a model with one hidden layer, in numpy."""
+    """The gradients of both kernels of `small_model` with a squared error, in numpy."""
     hidden_kernel, hidden_bias, kernel, bias = (w.astype("float64") for w in model.get_weights())
     hidden = np.tanh(x @ hidden_kernel + hidden_bias)
     error = 2 * (hidden @ kernel + bias - y) / len(x)
     inner = (error @ kernel.T) * (1 - hidden**2)
-    return [x.T @ inner, hidden.T @ error]
+    return np.concatenate([np.ravel(x.T @ inner), np.ravel(hidden.T @ error)])
 
 
-def test_values_of_the_first_update_are_known():
-    model = small_model(tfwarmup.Adam(1e-2, warmup="untuned_linear", beta_2=0.9, epsilon=0.0), **QUICK)
-    x, y = small_data(16)
-    gradients = np.concatenate([np.ravel(g) for g in gradients_of(model, x, y)])
-    loss = model.evaluate(x, y, verbose=0)
+def test_values_of_the_first_update_are_known_and_a_loss_is_that_of_its_batch():
+    optimizer = tfwarmup.Adam(0.0, warmup="untuned_linear", beta_2=0.9, epsilon=0.0)  # the weights stay
+    model, (x, y) = small_model(optimizer, **QUICK), small_data()
+    batches = [(x[start : start + 16], y[start : start + 16]) for start in range(0, 64, 16)]
+    losses = [model.evaluate(*batch, verbose=0) for batch in batches]
     check = tfwarmup.WarmupCheck(verbose=False)
-    model.fit(x, y, batch_size=16, epochs=1, verbose=0, callbacks=[check])
-    values = {name: value for name, (value,) in check.history.items()}
-    assert values == {
+    model.fit(x, y, batch_size=16, epochs=2, shuffle=False, verbose=0, callbacks=[check])
+    assert {name: values[0] for name, values in check.history.items()} == {
         "t": 1,
         "update_rms": pytest.approx(1.0, rel=1e-5),
         "warmup_factor": pytest.approx(0.05, rel=1e-6),
-        "gradient_rms": pytest.approx(np.sqrt(np.mean(gradients**2)), rel=1e-5),
-        "batch_loss": pytest.approx(loss, rel=1e-5),
+        "gradient_rms": pytest.approx(np.sqrt(np.mean(gradients_of(model, *batches[0]) ** 2)), rel=1e-5),
+        "batch_loss": pytest.approx(losses[0], rel=1e-5),
     }
+    np.testing.assert_allclose(check.history["batch_loss"], losses * 2, rtol=2e-5)  # not the mean of the epoch
 
 
-@pytest.mark.parametrize(
-    "make",
-    [
-        lambda: keras.optimizers.Adam(1e-2, beta_2=0.9),
-        lambda: keras.optimizers.Nadam(1e-2),
-        lambda: tfwarmup.warm_up(keras.optimizers.AdamW(1e-2, beta_2=0.9)),
-        lambda: tfwarmup.RAdam(1e-2, beta_2=0.9),
-        lambda: keras.optimizers.LossScaleOptimizer(tfwarmup.Adam(1e-2), initial_scale=1.0),
-    ],
-)
-def test_every_adam_gets_three_lines_and_trains_as_without(make, capsys):
-    model, check = checked(make())
+ADAMS = {
+    "Adam": lambda: keras.optimizers.Adam(1e-2, beta_2=0.9),
+    "Nadam": lambda: keras.optimizers.Nadam(1e-2),
+    "warm_up": lambda: tfwarmup.warm_up(keras.optimizers.AdamW(1e-2, beta_2=0.9)),
+    "RAdam": lambda: tfwarmup.RAdam(1e-2, beta_2=0.9),
+    "loss scale": lambda: keras.optimizers.LossScaleOptimizer(tfwarmup.Adam(1e-2), initial_scale=1.0),
+}
+
+
+@pytest.mark.parametrize("name", ADAMS)
+def test_every_adam_gets_three_lines_and_a_figure_and_trains_as_without(name, capsys):
+    model, check = checked(ADAMS[name]())
     assert capsys.readouterr().out.splitlines()[1:] == check.report.lines()  # after the line about the run to come
-    assert len(check.report.lines()) == 3
-    assert check.report.updates == 12
-    alone = small_model(make(), **QUICK)
+    assert (len(check.report.lines()), check.report.updates) == (3, 12)
+    alone = small_model(ADAMS[name](), **QUICK)
     alone.fit(*small_data(), batch_size=16, epochs=3, shuffle=False, verbose=0)
     np.testing.assert_array_equal(weights(model), weights(alone))
-
-
-def test_the_loss_of_a_batch_is_not_the_mean_of_the_epoch():
-    losses = []
-    model = small_model(tfwarmup.Adam(0.0), **QUICK)
-    x, y = small_data()
-    for start in range(0, 64, 16):
-        losses.append(model.evaluate(x[start : start + 16], y[start : start + 16], verbose=0))
-    check = tfwarmup.WarmupCheck(verbose=False)
-    model.fit(x, y, batch_size=16, epochs=2, shuffle=False, verbose=0, callbacks=[check])
-    np.testing.assert_allclose(check.history["batch_loss"], losses * 2, rtol=2e-5)
+    pytest.importorskip("matplotlib")
+    _, factors, _ = check.figure().axes
+    np.testing.assert_array_equal(factors.lines[0].get_ydata(), check.history["warmup_factor"])
 
 
 def test_gradients_are_unknown_where_an_update_was_left_out():
@@ -176,37 +167,6 @@ def test_there_is_no_verdict_without_every_update_from_the_first_one_on():
     assert report_of(whole | {"update_rms": some}).verdict == "too short"
 
 
-@pytest.mark.once
-def test_updates_of_zero_have_no_ratio():
-    report = report_of(history() | {"update_rms": np.zeros(200)})
-    assert np.isnan(report.largest_rms)
-    assert len(report.lines()) == 3
-
-
-@pytest.mark.once
-def test_a_loss_that_is_lost_is_a_spike():
-    values = history()
-    values["batch_loss"][150:] = np.nan
-    assert report_of(values).loss_spikes == (120, 151)
-
-
-@pytest.mark.once
-def test_measurements_stand_for_the_updates_before_them():
-    whole = history()
-    tenth = {name: values[9::10] for name, values in whole.items()}
-    assert report_of(tenth).factor_sum == pytest.approx(36.9)
-    assert report_of(tenth).updates == 191
-
-
-@pytest.mark.once
-def test_the_figure_has_three_panels():
-    pytest.importorskip("matplotlib")
-    _, check = checked(tfwarmup.Adam(1e-2, warmup="untuned_linear", beta_2=0.9), verbose=False)
-    axes = check.figure().axes
-    assert len(axes) == 3
-    np.testing.assert_array_equal(axes[1].lines[0].get_ydata(), check.history["warmup_factor"])
-
-
 def test_a_lost_run_is_not_told_that_nothing_is_wrong_with_its_warmup():
     x, y = small_data()
     x[40] = np.nan  # in the third batch of every epoch
@@ -220,8 +180,14 @@ def test_a_lost_run_is_not_told_that_nothing_is_wrong_with_its_warmup():
 
 
 @pytest.mark.once
-def test_a_run_that_was_too_short_before_it_was_lost_stays_so():
-    values = history() | {"update_rms": np.full(200, 0.01)}
+def test_a_report_of_values_that_are_lost_zero_or_left_out():
+    whole = history()
+    assert np.isnan(report_of(whole | {"update_rms": np.zeros(200)}).largest_rms)
+    losses = np.where(np.arange(200) < 150, whole["batch_loss"], np.nan)
+    assert report_of(whole | {"batch_loss": losses}).loss_spikes == (120, 151)
+    tenth = report_of({name: values[9::10] for name, values in whole.items()})
+    assert (tenth.factor_sum, tenth.updates) == (pytest.approx(36.9), 191)  # each stands for the updates before it
+    values = whole | {"update_rms": np.full(200, 0.01)}
     assert (report_of(values).verdict, report_of(values).lost_from) == ("too short", None)
     values["update_rms"][150:] = np.nan
     assert (report_of(values).verdict, report_of(values).lost_from) == ("too short", 151)
