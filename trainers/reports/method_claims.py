@@ -42,7 +42,7 @@ HOLDS = {
 
 
 class JudgedSweep(NamedTuple):
-    """A sweep, and its answers to the questions of the paper, with the names of methods that a page shows."""
+    """A sweep, and its answers to the questions of the paper."""
 
     sweep: Sweep
     answers: Sequence[Answer]
