@@ -71,6 +71,13 @@ def test_seeds_are_ranges_and_numbers_on_the_command_line():
     assert config.axes == {"width": (4, 8)}
 
 
+def test_seeds_change_slowest_and_further_axes_next():
+    cells = grid(settings("-", sweep=("width=4,16",)))  # stopped early, tables are complete with fewer seeds
+    order = [(cell.seed, dict(cell.others)["width"]) for cell in cells]
+    assert order == sorted(order)
+    assert len(set(order)) == 4
+
+
 def test_any_flag_can_be_an_axis_and_its_runs_are_those_of_the_flag(tmp_path):
     axes = ("width=4,16", "weight_decay=0,0.1")  # four runs
     options = {"learning_rates": (1e-2,), "warmups": ("radam",), "seeds": (1,), "save_models": True, "sweep": axes}
