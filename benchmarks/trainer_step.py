@@ -26,15 +26,15 @@ from trainers.engine.data import ArraySource
 from trainers.engine.flags import make_config
 from trainers.engine.folder import RunFolder
 from trainers.engine.run import train
-from trainers.tasks.images.preparation import ImageData
+from trainers.tasks.images.data import ImageData
 from trainers.tasks.images.task import ImageClassification
-from trainers.tasks.language.blocks import TrainingBlocks, ValidationWindows
 from trainers.tasks.language.data import TextData
+from trainers.tasks.language.sources import TrainingBlocks, ValidationWindows
 from trainers.tasks.language.task import LanguageModeling
 from trainers.tasks.language.vocabulary import END, UNKNOWN, Vocabulary
-from trainers.tasks.translation.batches import Sequences, TranslationBatches
 from trainers.tasks.translation.config import BOS, EOS
-from trainers.tasks.translation.corpus import TranslationData
+from trainers.tasks.translation.data import TranslationData
+from trainers.tasks.translation.sources import Sequences, TranslationBatches
 from trainers.tasks.translation.task import MachineTranslation
 
 

@@ -8,4 +8,4 @@ from trainers.engine.program import imported_late, run_program
 from trainers.tasks.language.config import LanguageConfig
 
 if __name__ == "__main__":
-    run_program(LanguageConfig, imported_late("trainers.tasks.language.sampling", "train_or_sample"))
+    run_program(LanguageConfig, imported_late("trainers.tasks.language.task", "train_or_sample"))

@@ -6,8 +6,8 @@ import pytest
 import tensorflow as tf
 import torch
 
-from trainers.layers import LayerError
 from trainers.layers.adaptive import AdaptiveEmbedding, AdaptiveSoftmax
+from trainers.system.errors import ConfigError
 
 VOCABULARY, WIDTH, CUTOFFS, FACTOR = 60, 16, (10, 30), 4
 SIZES = {"vocabulary_size": VOCABULARY, "width": WIDTH, "cutoffs": CUTOFFS, "factor": FACTOR}
@@ -266,28 +266,20 @@ def test_a_saved_model_of_untied_layers_loads(tmp_path):
 @pytest.mark.parametrize(
     ("changes", "message"),
     [
-        ({"cutoffs": (30, 10)}, "`cutoffs` must increase, and lie between 0 and vocabulary_size=60. Received: cutoffs"),
-        ({"cutoffs": (10, 10)}, "must increase, and lie between 0 and vocabulary_size=60. Received: cutoffs=(10, 10)"),
-        ({"cutoffs": (0, 10)}, "must increase, and lie between 0 and vocabulary_size=60. Received: cutoffs=(0, 10)"),
-        ({"cutoffs": (10, 60)}, "must increase, and lie between 0 and vocabulary_size=60. Received: cutoffs=(10, 60)"),
-        ({"vocabulary_size": 0, "cutoffs": ()}, "`vocabulary_size` must be >= 1. Received: vocabulary_size=0"),
-        ({"width": 0}, "`width` must be >= 1. Received: width=0"),
-        (
-            {"width": 8},
-            "must be >= factor ** 2, so that the last band has a width. Received: width=8, factor=4",
-        ),
-        ({"factor": 0}, "`factor` must be >= 1. Received: factor=0"),
+        ({"cutoffs": (30, 10)}, "`cutoffs` must increase, and lie between 0 and vocabulary_size=60. Received: (30"),
+        ({"cutoffs": (10, 10)}, "Received: (10, 10)"),
+        ({"cutoffs": (0, 10)}, "Received: (0, 10)"),
+        ({"cutoffs": (10, 60)}, "Received: (10, 60)"),
+        ({"width": 8}, "must be >= factor ** 2, so that the last band has a width. Received: {'width': 8, 'factor"),
     ],
 )
 @pytest.mark.parametrize("layer", [AdaptiveEmbedding, AdaptiveSoftmax])
 def test_errors_say_the_rule_and_then_the_value(layer, changes, message):
-    with pytest.raises(LayerError) as error:
+    with pytest.raises(ConfigError) as error:
         layer(**SIZES | changes)
     assert message in str(error.value)
 
 
-def test_errors_of_the_softmax_alone(embedding):
-    with pytest.raises(LayerError, match=r"`dropout` must be in \[0, 1\). Received: dropout=1"):
-        AdaptiveSoftmax(**SIZES, dropout=1)
-    with pytest.raises(LayerError, match="`embedding` must have the bands of the softmax"):
+def test_the_softmax_takes_only_an_embedding_of_its_own_bands(embedding):
+    with pytest.raises(ConfigError, match="`embedding` must have the bands of the softmax"):
         AdaptiveSoftmax(VOCABULARY, WIDTH, (10, 31), embedding=embedding)

@@ -26,8 +26,7 @@ from trainers.reports.analysis_sections import analysis_section
 from trainers.reports.page import Charts
 from trainers.results.runs import Measured
 from trainers.system.errors import ConfigError, DataError
-from trainers.tasks.images.models import build_model
-from trainers.tasks.images.preparation import Scaling
+from trainers.tasks.images.models import Scaling, build_model
 
 MODULE = "trainers.gradient_analysis"
 SMALL = {"steps": 30, "gradient_samples": 4, "log_every": 10, "checkpoint_every": 10, "evaluate_every": 100}

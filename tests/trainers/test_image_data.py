@@ -16,10 +16,12 @@ import tensorflow_datasets as tfds
 from trainers.engine.data import Feed, fingerprint
 from trainers.system.errors import DataError
 from trainers.tasks import cache
-from trainers.tasks.images import augment, preparation, shapes
+from trainers.tasks.images import augment
+from trainers.tasks.images import data as image_data
+from trainers.tasks.images import files as image_files
 from trainers.tasks.images.config import ImageFlags
 from trainers.tasks.images.data import load_images
-from trainers.tasks.images.preparation import IMAGENET, UNIT, Scaling
+from trainers.tasks.images.models import IMAGENET, UNIT, Scaling
 from trainers.tasks.images.sources import Photographs, SmallImages, StreamSource
 
 KINDS = ("idx", "folder", "in_memory", "stream")
@@ -270,9 +272,9 @@ def test_the_stream_is_mixed_beyond_its_buffer(root):
 
 def test_sets_that_do_not_fit_into_memory_are_streamed(root, monkeypatch):
     pixels = 32 * 32 * 3 * (TRAIN + VALIDATION)
-    monkeypatch.setattr(preparation, "MEMORY_LIMIT", pixels)
+    monkeypatch.setattr(image_data, "MEMORY_LIMIT", pixels)
     assert isinstance(load("small_colours", str(root)).train, SmallImages)
-    monkeypatch.setattr(preparation, "MEMORY_LIMIT", pixels - 1)
+    monkeypatch.setattr(image_data, "MEMORY_LIMIT", pixels - 1)
     data = load("small_colours", str(root))
     assert isinstance(data.train, StreamSource)
     assert data.image_shape == (32, 32, 3)
@@ -325,7 +327,7 @@ def test_the_crops_of_a_batch_are_those_of_its_images():
     shapes = tf.constant([(375, 500), (10, 1000), (1, 1), (64, 64)])
     uniform = tf.random.stateless_uniform([4, 22], [0, 1])
     one_by_one = [augment.crop_windows(shapes[i : i + 1], uniform[i : i + 1]) for i in range(4)]
-    np.testing.assert_array_equal(augment.crop_windows(shapes, uniform), np.concatenate(one_by_one))
+    np.testing.assert_array_equal(augment.crop_windows(image_files, uniform), np.concatenate(one_by_one))
 
 
 def test_parts_are_drawn_evenly_and_by_the_seed_of_an_image_alone():
@@ -451,7 +453,7 @@ def test_idx_images_must_be_of_one_size_and_of_two_classes(tmp_path):
 @pytest.mark.parametrize("validation", ["val", "validation", "test"])
 def test_folders_have_classes_in_sorted_order(tmp_path, validation):
     data = load("folder", str(write_photographs(tmp_path, 3, validation)))
-    assert (preparation.CHOSEN_ON_TEST in data.notes) == (validation == "test")
+    assert (image_files.CHOSEN_ON_TEST in data.notes) == (validation == "test")
     assert data.test is None
     assert data.image_shape == (224, 224, 3)
     assert data.validation.paths == [str(tmp_path / validation / f"class_0{i}" / "image.JPEG") for i in range(3)]
@@ -464,7 +466,7 @@ PNG = tf.io.encode_png(picture(0, 40, 30)).numpy()
 
 def shape_of(folder, content):
     (folder / "image").write_bytes(content)
-    return shapes.image_shapes([str(folder / "image")], cache.DataCache(folder))[0].tolist()
+    return image_files.image_shapes([str(folder / "image")], cache.DataCache(folder))[0].tolist()
 
 
 @pytest.mark.parametrize("content", [JPEG, PNG, JPEG + bytes(3), JPEG + bytes(10_000), PNG + bytes(5000)])
@@ -491,7 +493,7 @@ def test_truncated_files_and_other_kinds_of_files_have_no_shape(tmp_path, conten
     assert shape_of(tmp_path, content) == [0, 0, 0]
 
 
-def test_truncated_files_fail_or_are_left_out(tmp_path):
+def test_truncated_files_fail_or_are_left_out(tmp_path, caplog):
     write_photographs(tmp_path, 3)
     bad = [str(tmp_path / "train" / "class_00" / "a.jpg"), str(tmp_path / "val" / "class_01" / "b.png")]
     for path, content in zip(bad, (JPEG[:-9], PNG[:-9]), strict=True):
@@ -500,7 +502,7 @@ def test_truncated_files_fail_or_are_left_out(tmp_path):
     with pytest.raises(DataError, match=f"bad_images='skip'` leaves the others out. Received: {bad[0]} and 1 more"):
         load("folder", str(tmp_path), SIZE)
     data = load("folder", str(tmp_path), SIZE, False, "skip")
-    assert data.skipped == tuple(bad)
+    assert f"left out 2 images that cannot be decoded: {bad[0]}, {bad[1]}" in caplog.messages
     assert (data.train.size, data.validation.size) == (3, 3)
     assert len(take(data.train.training(Feed(3)), 2)) == 2
 
@@ -512,7 +514,7 @@ def test_a_folder_with_validation_and_test_has_both(tmp_path):
     assert [str(tmp_path / "val" / "class_00" / "image.JPEG"), str(tmp_path / "test" / "class_00" / "image.JPEG")] == [
         source.paths[0] for source in (data.validation, data.test)
     ]
-    assert preparation.CHOSEN_ON_TEST not in data.notes
+    assert image_files.CHOSEN_ON_TEST not in data.notes
     shutil.rmtree(tmp_path / "test/class_01")
     data = load("folder", str(tmp_path), SIZE)
     assert data.test is None
@@ -591,7 +593,7 @@ def test_a_folder_like_that_of_tiny_imagenet_is_read(tmp_path):
         load("folder", str(tmp_path))
 
 
-def test_files_that_are_corrupt_inside_are_named_or_left_out(tmp_path):
+def test_files_that_are_corrupt_inside_are_named_or_left_out(tmp_path, caplog):
     write_photographs(tmp_path, 3)
     large = tf.io.encode_png(picture(0, 90, 80)).numpy()
     jpeg = bytearray(JPEG)
@@ -603,11 +605,11 @@ def test_files_that_are_corrupt_inside_are_named_or_left_out(tmp_path):
     with pytest.raises(DataError, match=f"Received: {bad[0]} and 2 more"):
         load("folder", str(tmp_path), SIZE)
     data = load("folder", str(tmp_path), SIZE, bad_images="skip")
-    assert data.skipped == tuple(map(str, bad))
+    assert caplog.messages[-1].endswith(": " + ", ".join(map(str, bad)))
     assert (data.train.size, data.validation.size) == (3, 3)
 
 
-def test_whatever_else_lies_in_a_class_folder_neither_hangs_nor_crashes(tmp_path):
+def test_whatever_else_lies_in_a_class_folder_neither_hangs_nor_crashes(tmp_path, caplog):
     place = write_photographs(tmp_path, 3) / "train" / "class_00"
     os.mkfifo(place / "fifo.jpg")
     (place / "folder.png").mkdir()
@@ -622,7 +624,8 @@ def test_whatever_else_lies_in_a_class_folder_neither_hangs_nor_crashes(tmp_path
             load("folder", str(tmp_path), SIZE)
         assert str(caught.value).endswith(f"Received: {place}/fifo.jpg and 3 more")
         data = load("folder", str(tmp_path), SIZE, bad_images="skip")
-    assert [path.rsplit("/")[-1] for path in data.skipped] == ["fifo.jpg", "folder.png", "gone.jpg", "socket.jpg"]
+    bad = ", ".join(f"{place}/{name}" for name in ("fifo.jpg", "folder.png", "gone.jpg", "socket.jpg"))
+    assert f"left out 4 images that cannot be decoded: {bad}" in caplog.messages
     assert data.train.size == 6
     assert len(take(data.train.training(Feed(6)), 1)) == 1
     assert len(fingerprint(data.train.contents())) == 32
@@ -637,9 +640,9 @@ def test_whatever_else_lies_in_a_class_folder_neither_hangs_nor_crashes(tmp_path
 def opened(monkeypatch):
     """Every check is kept, and the names of the files that are opened for one."""
     names = []
-    decoded = shapes.decoded_shapes
+    decoded = image_files.decoded_shapes
     monkeypatch.setattr(cache, "WORTH_SECONDS", 0.0)
-    monkeypatch.setattr(shapes, "decoded_shapes", lambda paths: names.extend(paths) or decoded(paths))
+    monkeypatch.setattr(image_files, "decoded_shapes", lambda paths: names.extend(paths) or decoded(paths))
     return names
 
 
@@ -743,11 +746,11 @@ def test_only_grey_images_of_one_size_are_standardised(root):
 
 
 def test_a_set_with_validation_and_test_has_both_and_one_without_says_so(root, tmp_path):
-    assert preparation.CHOSEN_ON_TEST in load("small_colours", str(root)).notes
+    assert image_files.CHOSEN_ON_TEST in load("small_colours", str(root)).notes
     three = ThreeParts(data_dir=tmp_path)
     three.download_and_prepare()
     data = load("three_parts", str(tmp_path))
-    assert preparation.CHOSEN_ON_TEST not in data.notes
+    assert image_files.CHOSEN_ON_TEST not in data.notes
     assert (data.validation.size, data.test.size) == (VALIDATION, 3)
     assert load("three_parts", str(tmp_path), 48).test.size == 3
 

@@ -7,8 +7,8 @@ import numpy as np
 import pytest
 import tensorflow as tf
 
-from trainers.tasks.images.models import MODELS, SCALED, ModelError, build_model
-from trainers.tasks.images.preparation import IMAGENET, UNIT, Scaling
+from trainers.system.errors import ConfigError
+from trainers.tasks.images.models import IMAGENET, MODELS, SCALED, UNIT, Scaling, build_model
 
 SMALL = [name for name in MODELS if name != "resnet50"]
 POLICIES = ["float32", "mixed_float16", "mixed_bfloat16"]
@@ -216,16 +216,12 @@ def test_a_saved_resnet50_loads_without_custom_objects(resnet50, tmp_path):
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
-        (("resnet", (28, 28, 1), 10), "`name` must be one of mlp, small_resnet, resnet50. Received: name=resnet"),
-        (("resnet50", (28, 28, 3), 10), "at least 32 pixels. Received: image_shape=(28, 28, 3)"),
-        (("resnet50", (224, 31, 3), 10), "at least 32 pixels. Received: image_shape=(224, 31, 3)"),
-        (("small_resnet", (65, 32, 3), 10), "at most 64 pixels. Received: image_shape=(65, 32, 3)"),
-        (("mlp", (784,), 10), "`image_shape` must be (height, width, channels), all > 0. Received: image_shape=(784,)"),
-        (("mlp", (0, 28, 1), 10), "`image_shape` must be (height, width, channels), all > 0. Received"),
-        (("mlp", (28, 28, 1), 1), "`classes` must be >= 2. Received: classes=1"),
+        (("resnet50", (28, 28, 3), 10), "at least 32 pixels. Received: (28, 28, 3)"),
+        (("resnet50", (224, 31, 3), 10), "at least 32 pixels. Received: (224, 31, 3)"),
+        (("small_resnet", (65, 32, 3), 10), "at most 64 pixels. Received: (65, 32, 3)"),
     ],
 )
 def test_errors_say_the_rule_and_then_the_value(arguments, message):
-    with pytest.raises(ModelError) as error:
+    with pytest.raises(ConfigError) as error:
         build_model(*arguments)
     assert message in str(error.value)

@@ -14,7 +14,7 @@ from trainers.engine.run import train
 from trainers.system.errors import ConfigError, DataError
 from trainers.tasks import load_task
 from trainers.tasks.language.config import LanguageConfig
-from trainers.tasks.language.sampling import train_or_sample
+from trainers.tasks.language.task import train_or_sample
 
 MODULE = "trainers.language_modeling"
 SMALL = {

@@ -2,7 +2,6 @@
 
 import pytest
 
-from trainers.system.errors import DataError
 from trainers.tasks.translation import number_words
 from trainers.tasks.translation.number_words import ENGLISH, GERMAN, KINDS, is_held_out, number_pairs
 
@@ -115,8 +114,3 @@ def test_no_word_of_a_held_out_number_is_new():
         return {word for english, _ in pairs for word in english.replace("-", " ").replace(",", "").split()}
 
     assert words(number_pairs(500, 1, held_out=True)) <= words(number_pairs(3000, 0, held_out=False))
-
-
-def test_there_is_at_least_one_pair():
-    with pytest.raises(DataError, match="`count` must be > 0. Received: count=0"):
-        number_pairs(0, 0, held_out=False)

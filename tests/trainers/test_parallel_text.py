@@ -220,8 +220,6 @@ def test_files_of_a_set_must_be_there_and_whole(tmp_path):
     file.write_bytes(content[:-3])
     assert "must be complete; prepare" in error(tfds_splits, "phrase_book", str(tmp_path), LANGUAGES, False)
     file.write_bytes(b"")
-    assert "split train must have 6 pairs. Received: 0" in error(
-        tfds_splits, "phrase_book", str(tmp_path), LANGUAGES, False
-    )
+    assert "must have 6 examples. Received: 0" in error(tfds_splits, "phrase_book", str(tmp_path), LANGUAGES, False)
     file.unlink()
     assert f"Received: no {file}" in error(tfds_splits, "phrase_book", str(tmp_path), LANGUAGES, False)

@@ -7,8 +7,8 @@ import pytest
 
 from trainers.engine.data import Feed
 from trainers.system.errors import DataError
-from trainers.tasks.translation.batches import Sequences, TranslationBatches, bucket_limits, cut_buckets
 from trainers.tasks.translation.config import BOS, EOS, PAD
+from trainers.tasks.translation.sources import Sequences, TranslationBatches, bucket_limits, cut_buckets
 
 TOKENS = 120
 

@@ -13,7 +13,7 @@ from typing import Any
 import keras
 import tensorflow as tf
 
-from trainers.layers import LayerError, require
+from trainers.system.errors import require
 
 
 @dataclasses.dataclass(frozen=True)
@@ -31,21 +31,14 @@ class Band:
 
 def make_bands(vocabulary_size: int, width: int, cutoffs: Sequence[int], factor: int) -> tuple[Band, ...]:
     """The bands between the cut-offs; band i is `width // factor**i` wide."""
-    require(vocabulary_size >= 1, "`vocabulary_size` must be >= 1", vocabulary_size=vocabulary_size)
-    require(width >= 1, "`width` must be >= 1", width=width)
-    require(factor >= 1, "`factor` must be >= 1", factor=factor)
     edges = [0, *cutoffs, vocabulary_size]
     require(
         all(start < stop for start, stop in itertools.pairwise(edges)),
         f"`cutoffs` must increase, and lie between 0 and vocabulary_size={vocabulary_size}",
-        cutoffs=tuple(cutoffs),
+        tuple(cutoffs),
     )
-    require(
-        width // factor ** len(cutoffs) >= 1,
-        f"`width` must be >= factor ** {len(cutoffs)}, so that the last band has a width",
-        width=width,
-        factor=factor,
-    )
+    rule = f"`width` must be >= factor ** {len(cutoffs)}, so that the last band has a width"
+    require(width // factor ** len(cutoffs) >= 1, rule, {"width": width, "factor": factor})
     return tuple(Band(*edge, width // factor**i) for i, edge in enumerate(itertools.pairwise(edges)))
 
 
@@ -150,11 +143,9 @@ class AdaptiveSoftmax(_Banded):
         **kwargs: Any,
     ) -> None:
         super().__init__(vocabulary_size, width, cutoffs, factor, **kwargs)
-        require(0 <= dropout < 1, "`dropout` must be in [0, 1)", dropout=dropout)
-        if embedding is not None and embedding.bands != self.bands:
-            raise LayerError(
-                f"`embedding` must have the bands of the softmax, {self.bands}. Received: {embedding.bands}"
-            )
+        if embedding is not None:
+            rule = f"`embedding` must have the bands of the softmax, {self.bands}"
+            require(embedding.bands == self.bands, rule, embedding.bands)
         self.dropout, self.embedding = dropout, embedding
         # A separate layer for each use, because the trainers seed each dropout layer once per step.
         self.hidden_dropout, *self.tail_dropouts = [

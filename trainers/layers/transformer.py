@@ -8,7 +8,7 @@ import keras
 import tensorflow as tf
 from keras import layers
 
-from trainers.layers import require
+from trainers.system.errors import require
 
 # Torch's epsilon; Keras' is 1e-3.
 NORM_EPSILON = 1e-5
@@ -34,7 +34,7 @@ class SinusoidalPositions(layers.Layer):
 
     def build(self, x_shape: Any) -> None:
         width = x_shape[-1]
-        require(width >= 4 and width % 2 == 0, "`width` of positions must be even and >= 4", width=width)
+        require(width >= 4 and width % 2 == 0, "`width` of positions must be even and >= 4", width)
 
     def call(self, x: Any, start: Any = 0) -> Any:
         """`start` is the position of the first vector."""
@@ -112,11 +112,8 @@ class _Block(layers.Layer):
         **kwargs: Any,
     ) -> None:
         super().__init__(**kwargs)
-        require(width >= 1 and inner >= 1, "`width` and `inner` must be >= 1", width=width, inner=inner)
-        require(heads >= 1 and width % heads == 0, f"`heads` must divide width={width}", heads=heads)
+        require(width % heads == 0, f"`heads` must divide width={width}", heads)
         rates = {"dropout": dropout, "attention_dropout": attention_dropout, "activation_dropout": activation_dropout}
-        for name, rate in rates.items():
-            require(0 <= rate < 1, f"`{name}` must be in [0, 1)", **{name: rate})
         self._config: dict[str, Any] = {"width": width, "heads": heads, "inner": inner, **rates}
         self._config |= {"normalize_first": normalize_first}
         self.width, self.normalize_first = width, normalize_first
@@ -148,7 +145,7 @@ class _Block(layers.Layer):
         return layers.LayerNormalization(epsilon=NORM_EPSILON, dtype=self.dtype_policy)
 
     def _build_parts(self, x_shape: Any) -> None:
-        require(x_shape[-1] == self.width, f"vectors must be of width={self.width}", shape=x_shape)
+        require(x_shape[-1] == self.width, f"vectors must be of width={self.width}", x_shape)
         self.attention.build(x_shape, x_shape)
         self.attention_norm.build(x_shape)
         self.widen.build(x_shape)
@@ -221,7 +218,7 @@ class DecoderBlock(_Block):
 
     def build(self, x_shape: Any, memory_shape: Any) -> None:
         self._build_parts(x_shape)
-        require(memory_shape[-1] == self.width, f"the memory must be of width={self.width}", shape=memory_shape)
+        require(memory_shape[-1] == self.width, f"the memory must be of width={self.width}", memory_shape)
         self.memory_attention.build(x_shape, memory_shape)
         self.memory_norm.build(x_shape)
 

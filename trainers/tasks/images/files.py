@@ -1,75 +1,72 @@
-"""Image files: which split and class each file of a folder belongs to, and MNIST's idx files."""
+"""Image files: which split and class each file of a folder belongs to, their shapes, and MNIST's idx files."""
 
 import gzip
+import logging
 import os
+import stat
+import time
 import zlib
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from itertools import chain
 from pathlib import Path
 
 import numpy as np
+import tensorflow as tf
 
+from trainers.engine.data import serving
 from trainers.system.errors import DataError
 from trainers.system.files import shown
-from trainers.tasks.images.preparation import CHOSEN_ON_TEST, ImageSplits
-from trainers.tasks.images.sources import Arrays
+from trainers.tasks import cache
+from trainers.tasks.files import Splits, require_data
+from trainers.tasks.images.sources import CORES, Arrays
 
+CHOSEN_ON_TEST = "the best model is chosen on the test split: there is no other for validation"
 VALIDATION_FOLDERS = ("val", "validation")
 SUFFIXES = (".jpg", ".jpeg", ".png")
 INNER = "images"  # a folder between the class folder and its images, as in Tiny-ImageNet
+CACHED = "images"  # the name of the cache entry
+LOGGED_FROM = 20_000  # files; checking this many takes a while and is logged
+THREADS = 16  # that wait for the disk
 
 ByClass = list[list[str]]  # the paths of each class
+State = tuple[int, int]  # size in bytes and modification time of a file
+UNREADABLE: State = (-1, 0)
 
 
-def read_folder(data_dir: str | None) -> Path:
-    """Returns `data_dir` as a path; raises `DataError` unless it is a folder that can be read."""
-    if not data_dir:
-        raise DataError(f"dataset='folder' needs `data_dir`, the folder of the images. Received: data_dir={data_dir!r}")
-    folder = Path(data_dir).expanduser()
-    try:
-        next(folder.iterdir(), None)
-    except OSError as error:
-        raise DataError(
-            f"`data_dir` must be a folder that can be read. Received: {folder} ({error.strerror})"
-        ) from error
-    return folder
-
-
-def find_images(folder: Path) -> tuple[ImageSplits[ByClass], list[str]]:
+def find_images(folder: Path) -> tuple[Splits[ByClass], list[str]]:
     """The image files below `<folder>/<split>/<class>/`, and the names of the classes."""
     found = [name for name in VALIDATION_FOLDERS if (folder / name).is_dir()]
     has_test = (folder / "test").is_dir()
-    if not (found or has_test) or not (folder / "train").is_dir():
-        raise DataError(
-            "`data_dir` must hold MNIST's idx files, or `train/<class>/*.jpg|jpeg|png` and the same below one of "
-            f"{', '.join(VALIDATION_FOLDERS)}, test. "
-            f"Received: {folder} with {[shown(path.name) for path in sorted(folder.iterdir())][:10]}"
-        )
+    require_data(
+        (found or has_test) and (folder / "train").is_dir(),
+        "`data_dir` must hold MNIST's idx files, or `train/<class>/*.jpg|jpeg|png` and the same below one of "
+        f"{', '.join(VALIDATION_FOLDERS)}, test",
+        f"{folder} with {[shown(path.name) for path in sorted(folder.iterdir())][:10]}",
+    )
     classes = _class_names(folder / "train")
-    if len(classes) < 2:
-        raise DataError(f"Images must be of at least 2 classes. Received: {classes} in {folder / 'train'}")
+    require_data(len(classes) >= 2, "Images must be of at least 2 classes", f"{classes} in {folder / 'train'}")
     train = [_image_files(folder / "train" / name) for name in classes]
     if not found:
-        return ImageSplits(train, _split(folder / "test", classes), None, (CHOSEN_ON_TEST,)), classes
+        return Splits(train, _split(folder / "test", classes), notes=(CHOSEN_ON_TEST,)), classes
     validation = _split(folder / found[0], classes)
     if not has_test:
-        return ImageSplits(train, validation), classes
+        return Splits(train, validation), classes
     if _class_names(folder / "test") != classes:  # Tiny-ImageNet's test images have no labels
-        return ImageSplits(
-            train, validation, None, ("the test folder is not used: its classes are not those of train",)
-        ), (classes)
-    return ImageSplits(train, validation, _split(folder / "test", classes)), classes
+        return Splits(train, validation, notes=("the test folder is not used: its classes are not those of train",)), (
+            classes
+        )
+    return Splits(train, validation, _split(folder / "test", classes)), classes
 
 
 def _split(split: Path, classes: list[str]) -> ByClass:
     annotations = split / f"{split.name}_annotations.txt"
     if annotations.is_file():
         return _annotated(split, annotations, classes)
-    others = _class_names(split)
-    if classes != others:
-        raise DataError(
-            f"Both splits must have the same class folders. Received: {split.parent}, where only one of train and "
-            f"{split.name} has {[shown(name) for name in sorted(set(classes) ^ set(others))[:10]]}"
-        )
+    others = sorted({*classes} ^ {*_class_names(split)})
+    rule = "Both splits must have the same class folders"
+    only = f"{split.parent}, where only one of train and {split.name} has {[shown(name) for name in others[:10]]}"
+    require_data(not others, rule, only)
     return [_image_files(split / name) for name in classes]
 
 
@@ -81,10 +78,8 @@ def _annotated(split: Path, annotations: Path, classes: list[str]) -> ByClass:
         name, _, rest = line.partition("\t")
         label = numbers.get(rest.split("\t")[0])
         if label is None:
-            raise DataError(
-                "A line of annotations must be a file's name, a tab and a class folder of train. "
-                f"Received: {line[:80]!r}, line {place} of {annotations}"
-            )
+            rule = "A line of annotations must be a file's name, a tab and a class folder of train"
+            raise DataError(f"{rule}. Received: {line[:80]!r}, line {place} of {annotations}")
         found[label].append(str(split / INNER / name))
     _require_images([split / name for name in classes], found)
     return found
@@ -110,16 +105,97 @@ def _files_in(folder: Path) -> list[str]:
 
 def _require_images(folders: Sequence[Path], files: ByClass) -> None:
     for folder, paths in zip(folders, files, strict=True):
-        if not paths:
-            raise DataError(
-                f"A class folder must hold at least one {', '.join(SUFFIXES)} file. Received: {shown(folder)}"
-            )
+        require_data(paths, f"A class folder must hold at least one {', '.join(SUFFIXES)} file", shown(folder))
+
+
+def image_shapes(paths: Sequence[str], known: cache.DataCache) -> np.ndarray:
+    """Height, width and channels (1 or 3) of every image, int32 [n, 3]; zeros where the file cannot be decoded.
+
+    Every file is decoded once, as in training. The results are cached, and files whose size and modification time have
+    not changed are not opened again.
+    """
+    parts = [paths[first : first + 256] for first in range(0, len(paths), 256)]
+    with ThreadPoolExecutor(THREADS) as pool:
+        states = list(chain.from_iterable(pool.map(lambda part: [_state(path) for path in part], parts)))
+    before = _read(known)
+    found = [before.get((path, *state)) for path, state in zip(paths, states, strict=True)]
+    shapes = np.array([shape or (0, 0, 0) for shape in found], np.int32)
+    new = [n for n, shape in enumerate(found) if shape is None and states[n] != UNREADABLE]
+    began = time.monotonic()
+    if len(new) >= LOGGED_FROM:
+        logging.info("decoding %d images once, to check that they are not damaged", len(new))
+    for index, shape in decoded_shapes([paths[number] for number in new]):
+        shapes[new[index]] = shape
+    if new and (before or time.monotonic() - began >= cache.WORTH_SECONDS):
+        _keep(known, paths, states, shapes)
+    return shapes
+
+
+def _state(path: str) -> State:
+    """The state of a regular file; others count as unreadable, since opening a FIFO would wait forever."""
+    try:
+        status = os.stat(path)
+    except OSError:
+        return UNREADABLE
+    return (status.st_size, status.st_mtime_ns) if stat.S_ISREG(status.st_mode) else UNREADABLE
+
+
+def decoded_shapes(paths: Sequence[str]) -> Iterable[tuple[int, np.ndarray]]:
+    """The number and the shape of each image that can be decoded."""
+    if not paths:
+        return
+    places = tf.constant([os.fsencode(path) for path in paths])
+    shapes = tf.data.Dataset.range(len(paths)).map(
+        lambda number: (number, _shape(tf.io.read_file(places[number]))), num_parallel_calls=CORES
+    )
+    # Files that cannot be decoded raise an error and are left out.
+    yield from serving(shapes.ignore_errors(), ahead=64).as_numpy_iterator()
+
+
+def _shape(encoded: tf.Tensor) -> tf.Tensor:
+    """The shape of an image; fails if it cannot be decoded."""
+
+    def of_jpeg() -> tf.Tensor:
+        height, width, channels = tf.unstack(tf.io.extract_jpeg_shape(encoded))
+        # At an eighth of the size, every byte is decoded but few pixels are computed. The result depends on them,
+        # because TensorFlow removes operations whose results nobody needs, even control dependencies.
+        rows = tf.shape(tf.io.decode_jpeg(encoded, channels=3, ratio=8))[0]
+        return tf.stack([tf.where(rows > 0, height, 0), width, tf.where(channels == 1, 1, 3)])
+
+    def of_png() -> tf.Tensor:
+        # Other kinds could be decoded here, but their headers do not tell whether they are grey.
+        tf.debugging.assert_equal(tf.strings.substr(encoded, 1, 3), b"PNG")
+        shape = tf.shape(tf.io.decode_image(encoded, channels=3, expand_animations=False))
+        kind = tf.strings.substr(encoded, 25, 1)
+        grey = (kind == b"\x00") | (kind == b"\x04")  # without and with transparency
+        return tf.stack([shape[0], shape[1], tf.where(grey, 1, 3)])
+
+    return tf.ensure_shape(tf.cond(tf.io.is_jpeg(encoded), of_jpeg, of_png), [3])
+
+
+def _read(known: cache.DataCache) -> dict[tuple[str, int, int], tuple[int, ...]]:
+    """The cached shapes, by path and state of the file."""
+    stored = known.read(CACHED)
+    if stored is None:
+        return {}
+    paths = [f"{known.root}{os.sep}{name}" for name in os.fsdecode(stored["paths"].tobytes()).split("\0")]
+    rows = zip(paths, stored["states"].tolist(), stored["shapes"].tolist(), strict=True)
+    return {(path, size, time): tuple(shape) for path, (size, time), shape in rows}
+
+
+def _keep(known: cache.DataCache, paths: Sequence[str], states: Sequence[State], shapes: np.ndarray) -> None:
+    names = "\0".join(path[len(str(known.root)) + 1 :] for path in paths)  # the folder may be moved
+    text = np.frombuffer(os.fsencode(names), np.uint8)
+    known.write(CACHED, {"paths": text, "states": np.array(states, np.int64), "shapes": shapes})
+
+
+IDX_FILES = ("train-images", "train-labels", "t10k-images", "t10k-labels")
 
 
 def find_idx_files(folder: Path) -> dict[str, Path]:
     """Those of MNIST's four files that exist, by the first two words of their names (`train-images`)."""
     found = {}
-    for part in ("train-images", "train-labels", "t10k-images", "t10k-labels"):
+    for part in IDX_FILES:
         kind = "idx3-ubyte" if part.endswith("images") else "idx1-ubyte"
         names = [f"{part}{dot}{kind}{suffix}" for dot in "-." for suffix in ("", ".gz")]
         present = [folder / name for name in names if (folder / name).is_file()]
@@ -130,29 +206,20 @@ def find_idx_files(folder: Path) -> dict[str, Path]:
 
 def load_idx(files: dict[str, Path]) -> tuple[Arrays, Arrays]:
     """The training and the test split of MNIST's four files."""
-    missing = {"train-images", "train-labels", "t10k-images", "t10k-labels"} - set(files)
-    if missing:
-        folder = next(iter(files.values())).parent
-        raise DataError(
-            f"A folder of idx files must hold images and labels, train and t10k. Received: {folder} without "
-            + ", ".join(f"{name}-idx{3 if name.endswith('images') else 1}-ubyte[.gz]" for name in sorted(missing))
-        )
+    missing = [f"{name}-idx{3 if name.endswith('images') else 1}-ubyte[.gz]" for name in IDX_FILES if name not in files]
+    rule = "A folder of idx files must hold images and labels, train and t10k"
+    require_data(not missing, rule, f"{next(iter(files.values())).parent} without {', '.join(missing)}")
     train, test = (_idx_split(files[f"{split}-images"], files[f"{split}-labels"]) for split in ("train", "t10k"))
-    if train[0].shape[1:] != test[0].shape[1:]:
-        raise DataError(
-            f"Training and test images must have one size. Received: {train[0].shape[1:3]} in {files['train-images']}, "
-            f"{test[0].shape[1:3]} in {files['t10k-images']}"
-        )
+    sizes = [pixels.shape[1:3] for pixels, _ in (train, test)]
+    received = f"{sizes[0]} in {files['train-images']}, {sizes[1]} in {files['t10k-images']}"
+    require_data(sizes[0] == sizes[1], "Training and test images must have one size", received)
     return train, test
 
 
 def _idx_split(images: Path, labels: Path) -> Arrays:
     pixels, numbers = read_idx(images, 3), read_idx(labels, 1)
-    if len(pixels) != len(numbers):
-        raise DataError(
-            f"Every image must have a label. Received: {len(pixels)} images in {images}, "
-            f"{len(numbers)} labels in {labels}"
-        )
+    received = f"{len(pixels)} images in {images}, {len(numbers)} labels in {labels}"
+    require_data(len(pixels) == len(numbers), "Every image must have a label", received)
     return pixels[..., None], numbers.astype(np.int64)
 
 
@@ -163,17 +230,13 @@ def read_idx(path: Path, dimensions: int) -> np.ndarray:
     except (OSError, EOFError, zlib.error) as error:
         raise DataError(f"An idx file must be readable and complete. Received: {path} ({error})") from error
     magic = bytes([0, 0, 8, dimensions])
-    if data[:4] != magic:
-        raise DataError(
-            f"This idx file must begin with {magic.hex()}. Received: {data[:4].hex() or 'nothing'} in {path}"
-        )
+    begin = f"{data[:4].hex() or 'nothing'} in {path}"
+    require_data(data[:4] == magic, f"This idx file must begin with {magic.hex()}", begin)
     header = 4 + 4 * dimensions
     # A file that ends within its header has an incomplete shape; the padding then makes `expected` too large.
     shape = np.frombuffer(data[4:header].ljust(header - 4, b"\xff"), ">u4").astype(np.int64)
     expected = header + int(np.prod(shape, dtype=object))
-    if len(data) != expected or shape[0] == 0:
-        raise DataError(
-            f"An idx file must hold at least one item and as many bytes as its header says, {expected}. "
-            f"Received: {len(data)} bytes, {shape[0]} items in {path}"
-        )
+    rule = f"An idx file must hold at least one item and as many bytes as its header says, {expected}"
+    whole = len(data) == expected and shape[0] > 0
+    require_data(whole, rule, f"{len(data)} bytes, {shape[0]} items in {path}")
     return np.frombuffer(data, np.uint8, offset=header).reshape(shape)

@@ -4,20 +4,42 @@ Pixels are 0 to 255, uint8 or float32, and the first layer scales them. So a sav
 images are sent to a device as uint8, a quarter of the size of float32.
 """
 
+import dataclasses
 from collections.abc import Callable
 from typing import Any
 
 import keras
 from keras import layers
 
-from trainers.tasks.images.preparation import UNIT, Scaling
+from trainers.system.errors import require
 
 ImageShape = tuple[int, int, int]
 SCALED = "scaled"  # the name of the first layer
 
 
-class ModelError(ValueError):
-    """A model that cannot be built as asked."""
+@dataclasses.dataclass(frozen=True)
+class Scaling:
+    """(pixel - mean) / deviation, with one number for all channels or one per channel.
+
+    Images stay uint8 until the first layer of a model scales them on its device. A saved model includes its scaling.
+    """
+
+    mean: tuple[float, ...]
+    deviation: tuple[float, ...]
+
+    def __str__(self) -> str:
+        if self == UNIT:
+            return "pixels scaled to [0, 1]"
+        if self == IMAGENET:
+            return "pixels normalised by ImageNet's mean and deviation"
+        mean, deviation = (value / 255 for value in (*self.mean, *self.deviation))
+        return f"pixels standardised by mean {mean:.6g} and deviation {deviation:.6g} of [0, 1]"
+
+
+UNIT = Scaling((0.0,), (255.0,))
+IMAGENET = Scaling(
+    tuple(255 * mean for mean in (0.485, 0.456, 0.406)), tuple(255 * deviation for deviation in (0.229, 0.224, 0.225))
+)
 
 
 def mlp(image_shape: ImageShape, classes: int, scaling: Scaling = UNIT, activation: str = "relu") -> keras.Model:
@@ -31,10 +53,7 @@ def mlp(image_shape: ImageShape, classes: int, scaling: Scaling = UNIT, activati
 
 def small_resnet(image_shape: ImageShape, classes: int, scaling: Scaling = UNIT) -> keras.Model:
     """A residual network of two blocks, for grey or colour images of about 28 to 32 pixels."""
-    if max(image_shape[:2]) > 64:
-        raise ModelError(
-            f"`image_shape` of small_resnet must be at most 64 pixels. Received: image_shape={image_shape}"
-        )
+    require(max(image_shape[:2]) <= 64, "`image_shape` of small_resnet must be at most 64 pixels", image_shape)
     inputs = _image(image_shape)
     # The stem has a stride so that runs on small data take less than a minute on two cores.
     x = layers.Activation("relu")(_conv_norm(_scale(inputs, scaling), 32, 5, strides=2))
@@ -53,8 +72,7 @@ def resnet50(image_shape: ImageShape, classes: int, scaling: Scaling = UNIT) -> 
     """
     import keras_hub  # takes half a second, and only this model needs it
 
-    if min(image_shape[:2]) < 32:
-        raise ModelError(f"`image_shape` of resnet50 must be at least 32 pixels. Received: image_shape={image_shape}")
+    require(min(image_shape[:2]) >= 32, "`image_shape` of resnet50 must be at least 32 pixels", image_shape)
     backbone = keras_hub.models.ResNetBackbone(
         input_conv_filters=[64],
         input_conv_kernel_sizes=[7],
@@ -89,14 +107,6 @@ def build_model(
 
     `options` are specific to a model: mlp has `activation`.
     """
-    if name not in MODELS:
-        raise ModelError(f"`name` must be one of {', '.join(MODELS)}. Received: name={name}")
-    if len(image_shape) != 3 or min(image_shape) < 1:
-        raise ModelError(
-            f"`image_shape` must be (height, width, channels), all > 0. Received: image_shape={image_shape}"
-        )
-    if classes < 2:
-        raise ModelError(f"`classes` must be >= 2. Received: classes={classes}")
     return MODELS[name](image_shape, classes, scaling, **options)
 
 

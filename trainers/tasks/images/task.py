@@ -1,6 +1,5 @@
 """Image classification: digits, CIFAR, ImageNet, or a folder of your own images."""
 
-import logging
 from collections.abc import Mapping
 from typing import Any
 
@@ -9,11 +8,9 @@ import tensorflow as tf
 
 from trainers.engine.program import train_task
 from trainers.engine.task import Task
-from trainers.system.errors import ConfigError
 from trainers.tasks.images.config import ImageConfig
-from trainers.tasks.images.data import load_images
-from trainers.tasks.images.models import ModelError, build_model
-from trainers.tasks.images.preparation import ImageData
+from trainers.tasks.images.data import ImageData, load_images
+from trainers.tasks.images.models import build_model
 
 
 class ImageClassification(Task):
@@ -25,19 +22,11 @@ class ImageClassification(Task):
     fractions = ("error", "top5_error")
 
     def load(self, config: ImageConfig) -> ImageData:
-        images = load_images(config)
-        if images.skipped:
-            logging.warning(
-                "left out %d images that cannot be decoded: %s", len(images.skipped), ", ".join(images.skipped)
-            )
-        return images
+        return load_images(config)
 
     def build(self, config: ImageConfig, data: ImageData) -> keras.Model:
-        try:
-            options = {"activation": config.activation} if config.model == "mlp" else {}
-            return build_model(config.model, data.image_shape, data.classes, data.scaling, **options)
-        except ModelError as error:
-            raise ConfigError(str(error)) from error
+        options = {"activation": config.activation} if config.model == "mlp" else {}
+        return build_model(config.model, data.image_shape, data.classes, data.scaling, **options)
 
     def loss(self, config: Any, targets: Any, outputs: Any) -> Any:
         return tf.nn.sparse_softmax_cross_entropy_with_logits(targets, outputs)

@@ -4,8 +4,8 @@ import dataclasses
 
 from trainers.engine.config import ExamplesConfig
 from trainers.engine.flags import BY_CONTENT, Flags, option
+from trainers.layers.sizes import TransformerSizes
 from trainers.system.errors import require
-from trainers.tasks.sizes import TransformerSizes
 
 DATASETS = ("pydoc", "text", "wikitext", "wikitext103")
 
@@ -21,9 +21,9 @@ class TextFlags(Flags):
     )
     data_dir: str | None = option(None, "Folder of text files, or of TFDS data for wikitext103.", identity=BY_CONTENT)
     download: bool = option(False, "Download WikiText-103 if it is not on disk.", identity=False)
-    vocabulary_size: int | None = option(None, "Maximum vocabulary size; the most frequent words are kept.")
+    vocabulary_size: int | None = option(None, "Maximum vocabulary size; the most frequent words are kept.", low=3)
     context: int = option(128, "Tokens per block.", low=1)
-    eval_context: int = option(0, "Tokens per validation block that serve only as context and are not counted.")
+    eval_context: int = option(0, "Tokens per validation block that serve only as context and are not counted.", low=0)
     cache_dir: str | None = option(
         None, "Folder for cached token ids; .tfwarmup in --data_dir if left out.", identity=False
     )
@@ -37,7 +37,7 @@ class LanguageSizes(TransformerSizes):
     subject = "Model"
 
     cutoffs: tuple[int, ...] = option((), "First word of each narrower band of the adaptive layers.")
-    factor: int = option(4, "How much narrower each band is than the one before.")
+    factor: int = option(4, "How much narrower each band is than the one before.", low=1)
     softmax_dropout: float = option(0.0, "Dropout rate before the adaptive softmax.", low=0, below=1)
     normalize_first: bool = option(
         True, "Normalise the input of each part of a block; otherwise its output, as the first Transformers did."
@@ -58,4 +58,4 @@ class LanguageConfig(TextFlags, LanguageSizes, ExamplesConfig):
         super().validate()
         # Shapes in the adaptive softmax depend on the words of each batch, so XLA would compile every batch anew.
         require(not self.xla, "--xla is not for this task, whose shapes change with every batch", self.xla)
-        require(0 <= self.eval_context < self.context, "--eval_context must be in [0, --context)", self.eval_context)
+        require(self.eval_context < self.context, "--eval_context must be in [0, --context)", self.eval_context)

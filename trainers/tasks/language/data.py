@@ -1,25 +1,30 @@
 """Loads texts: the language reference that comes with Python, a corpus of your own, or WikiText."""
 
+import codecs
 import dataclasses
+import gzip
 import re
+import zlib
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from itertools import islice
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 
 from trainers.engine.data import Data
-from trainers.system.errors import DataError
+from trainers.system.files import shown
 from trainers.tasks.cache import DataCache, files_key, options_key
-from trainers.tasks.language.blocks import TrainingBlocks, ValidationWindows
-from trainers.tasks.language.config import DATASETS, TextFlags
-from trainers.tasks.language.files import existing_path, find_text, read_lines, require_wikitext
+from trainers.tasks.files import TEXT_SUFFIXES, Splits, existing_path, read_lines, require_data
+from trainers.tasks.language.config import TextFlags
+from trainers.tasks.language.sources import TrainingBlocks, ValidationWindows
 from trainers.tasks.language.vocabulary import UNKNOWN, Vocabulary, number_text
-from trainers.tasks.language.wikitext103 import prepared_wikitext103, read_prepared
+from trainers.tasks.language.wikitext import prepared_wikitext103, read_prepared, require_wikitext
 
 MIN_COUNT = 3  # rarer words of a text without <unk> become <unk>, as in WikiText
 HELD_OUT = 10  # every tenth topic or line is for validation
+LOOKED_AT = 2**16  # bytes to read to find out whether a file is text
+SPLIT_NAMES = ("train", "val", "test")  # prefixes of file names; `val` includes `valid` and `validation`
+CHOSEN_ON_TEST = "the best model is chosen on the test files: there are no others for validation"
 # A word with the apostrophes (straight or curved) inside it, or a punctuation mark and its repetitions.
 TOKEN = re.compile(rf"{UNKNOWN}|\w+(?:['\u2019]\w+)*|([^\w\s])\1*")
 
@@ -38,14 +43,11 @@ class TextData(Data):
 class Corpus:
     """The lines of each split of a text, and how to split a line into words."""
 
-    train: Iterable[str]
-    validation: Iterable[str]
-    test: Iterable[str] | None
+    lines: Splits[Iterable[str]]
     words: Callable[[str], list[str]]
-    min_count: int
+    min_count: int = MIN_COUNT
     place: Path | None = None  # the folder of its files
-    files: tuple[Path, ...] = ()
-    notes: tuple[str, ...] = ()
+    files: Sequence[Path] = ()
 
 
 def load_text(options: TextFlags) -> TextData:
@@ -55,34 +57,26 @@ def load_text(options: TextFlags) -> TextData:
     `vocabulary_size` words, including `<unk>` and `<eos>`. Nothing is fetched from the network unless `download` is
     true.
     """
-    context, eval_context, vocabulary_size = options.context, options.eval_context, options.vocabulary_size
-    if context < 1:
-        raise DataError(f"`context` must be > 0. Received: context={context}")
-    if not 0 <= eval_context < context:
-        raise DataError(
-            f"`eval_context` must be at least 0 and less than context={context}. Received: eval_context={eval_context}"
-        )
-    if vocabulary_size is not None and vocabulary_size < 3:
-        raise DataError(f"`vocabulary_size` must be > 2. Received: vocabulary_size={vocabulary_size}")
-    corpus = _corpus(options.dataset, options.data_dir, options.download)
+    corpus = _corpus(options)
     texts = _numbered(corpus, options)
     for name in ("training", "validation"):
-        _check_length(texts[name], context, name)
-    train = TrainingBlocks(texts["training"], context)
+        tokens = len(texts[name]) - 1
+        rule = f"`context` must be at most the number of tokens of the {name} text, {tokens}"
+        require_data(tokens >= options.context, rule, f"context={options.context}")
+    train = TrainingBlocks(texts["training"], options.context)
     validation, *test = (
-        ValidationWindows(texts[name], context, eval_context)
+        ValidationWindows(texts[name], options.context, options.eval_context)
         for name in ("validation", "test")
-        if len(texts[name]) > context  # a test text shorter than a block is ignored
+        if len(texts[name]) > options.context  # a test text shorter than a block is ignored
     )
-    vocabulary = Vocabulary(texts["words"].tobytes().decode().split("\n"))
     return TextData(
         train,
         validation,
-        vocabulary,
+        Vocabulary(texts["words"].tobytes().decode().split("\n")),
         train.tokens,
         validation.tokens,
         test=test[0] if test else None,
-        notes=corpus.notes,
+        notes=corpus.lines.notes,
     )
 
 
@@ -90,14 +84,12 @@ def _numbered(corpus: Corpus, options: TextFlags) -> Mapping[str, np.ndarray]:
     """The texts of a corpus as numbers of words, and its words; cached for the next start if the corpus is large."""
 
     def number() -> dict[str, np.ndarray]:
-        train, vocabulary = number_text(map(corpus.words, corpus.train), options.vocabulary_size, corpus.min_count)
-        lines = {"validation": corpus.validation, "test": corpus.test}
-        others = {
-            name: np.zeros(0, np.int32) if text is None else vocabulary.number_lines(map(corpus.words, text))
-            for name, text in lines.items()
-        }
+        split = corpus.lines.map(lambda lines: map(corpus.words, lines))
+        train, vocabulary = number_text(split.train, options.vocabulary_size, corpus.min_count)
+        validation = vocabulary.number_lines(split.validation)
+        test = np.zeros(0, np.int32) if split.test is None else vocabulary.number_lines(split.test)
         words = np.frombuffer("\n".join(vocabulary.words).encode(), np.uint8)
-        return {"training": train, **others, "words": words}
+        return {"training": train, "validation": validation, "test": test, "words": words}
 
     if corpus.place is None:
         return number()
@@ -106,29 +98,31 @@ def _numbered(corpus: Corpus, options: TextFlags) -> Mapping[str, np.ndarray]:
     return kept.remembered(f"text-{options_key(*made_by)}", files_key(corpus.files, *made_by), number)
 
 
-def _corpus(dataset: str, data_dir: str | None, download: bool) -> Corpus:
-    if dataset == "pydoc":
+def _corpus(options: TextFlags) -> Corpus:
+    if options.dataset == "pydoc":
         return _pydoc()
-    if dataset == "text":
-        return _own_text(existing_path(data_dir, dataset))
-    if dataset == "wikitext":
-        files = require_wikitext(existing_path(data_dir, dataset))
-        min_count = MIN_COUNT if ".raw" in files["train"].suffixes else 1
-        train, validation = read_lines(files["train"]), read_lines(files["valid"])
-        test = read_lines(files["test"]) if "test" in files else None
-        return Corpus(train, validation, test, str.split, min_count, files["train"].parent, tuple(files.values()))
-    if dataset == "wikitext103":
-        builder = prepared_wikitext103(data_dir, download)
-        return _prepared(builder)
-    raise DataError(f"`dataset` must be one of {', '.join(DATASETS)}. Received: dataset={dataset!r}")
+    if options.dataset == "wikitext103":
+        return _wikitext103(options)
+    if options.dataset == "wikitext":
+        return _wikitext(existing_path(options.data_dir, options.dataset))
+    return _own_text(existing_path(options.data_dir, options.dataset, may_be_file=True))
 
 
-def _prepared(builder: Any) -> Corpus:
+def _wikitext(folder: Path) -> Corpus:
+    files = require_wikitext(folder)
+    test = read_lines(files["test"]) if "test" in files else None
+    lines = Splits(read_lines(files["train"]), read_lines(files["valid"]), test)
+    min_count = MIN_COUNT if ".raw" in files["train"].suffixes else 1
+    return Corpus(lines, str.split, min_count, folder, tuple(files.values()))
+
+
+def _wikitext103(options: TextFlags) -> Corpus:
+    builder = prepared_wikitext103(options.data_dir, options.download)
     splits = builder.info.splits
-    train, validation = read_prepared(builder, "train"), read_prepared(builder, "validation")
-    test = read_prepared(builder, "test") if "test" in splits else None
-    files = tuple(Path(path) for split in splits.values() for path in split.filepaths)
-    return Corpus(train, validation, test, str.split, 1, Path(builder.data_dir), files)
+    names = Splits("train", "validation", "test" if "test" in splits else None)
+    files = [Path(path) for split in splits.values() for path in split.filepaths]
+    lines = names.map(lambda name: read_prepared(builder, name))
+    return Corpus(lines, str.split, 1, Path(builder.data_dir), files)
 
 
 def split_words(line: str) -> list[str]:
@@ -144,7 +138,7 @@ def _pydoc() -> Corpus:
     names = sorted(topics)
     held_out = names[2::HELD_OUT]  # starting with the third topic, this is also a tenth of the words
     train = [line for name in names if name not in held_out for line in lines[name]]
-    return Corpus(train, [line for name in held_out for line in lines[name]], None, split_words, MIN_COUNT)
+    return Corpus(Splits(train, [line for name in held_out for line in lines[name]]), split_words)
 
 
 def _without_repetitions(topics: dict[str, str]) -> dict[str, list[str]]:
@@ -165,21 +159,52 @@ def _without_repetitions(topics: dict[str, str]) -> dict[str, list[str]]:
 
 
 def _own_text(path: Path) -> Corpus:
-    found = find_text(path)
-    train, judged = found.train, found.validation or found.test
-    notes = []
-    if found.test and not found.validation:
-        notes.append("the best model is chosen on the test files: there are no others for validation")
-    if found.left_out:
-        notes.append(f"left out {len(found.left_out)} files that are not text: {', '.join(found.left_out[:10])}")
-    files = (*train, *found.validation, *found.test)
-    place = path.parent if path.is_file() else path
-    if not judged:
-        return Corpus(
-            _train_part(train), _held_out_part(train), None, split_words, MIN_COUNT, place, files, tuple(notes)
-        )
-    test = _all_lines(found.test) if found.test and found.validation else None
-    return Corpus(_all_lines(train), _all_lines(judged), test, split_words, MIN_COUNT, place, files, tuple(notes))
+    """The text files of a folder: all that are named as such, and all others that begin with UTF-8 text.
+
+    The path of a file below the folder begins with its split: `train`, `val` or `test`; other files are left out. If no
+    path begins with `train`, or `path` is a file, the last tenth of the lines of each file is for validation.
+    """
+    if path.is_file():
+        return Corpus(Splits(_train_part([path]), _held_out_part([path])), split_words, place=path.parent, files=[path])
+    files, notes = _text_files(path)
+    train, validation, test = (
+        [file for file in files if file.relative_to(path).parts[0].lower().startswith(name)] for name in SPLIT_NAMES
+    )
+    if not train:
+        lines = Splits(_train_part(files), _held_out_part(files), None, notes)
+        return Corpus(lines, split_words, place=path, files=files)
+    names = [shown(file.name) for file in files][:10]
+    require_data(validation or test, "A folder with train* must hold val* or test* too", f"{path} with {names}")
+    used = [*train, *validation, *test]
+    if not validation:
+        validation, test, notes = test, [], (CHOSEN_ON_TEST, *notes)
+    lines = Splits(_all_lines(train), _all_lines(validation), _all_lines(test) if test else None, notes)
+    return Corpus(lines, split_words, place=path, files=used)
+
+
+def _text_files(folder: Path) -> tuple[list[Path], tuple[str, ...]]:
+    """The files with text below a folder, in order of their names, and notes on the others."""
+    visible = [file for file in sorted(folder.rglob("*")) if _is_visible_file(file, folder)]
+    texts = [file for file in visible if file.name.lower().endswith(TEXT_SUFFIXES) or _begins_with_text(file)]
+    require_data(texts, "`data_dir` must hold at least one file of UTF-8 text", folder)
+    left_out = [shown(file.relative_to(folder)) for file in sorted({*visible} - {*texts})]
+    note = f"left out {len(left_out)} files that are not text: {', '.join(left_out[:10])}"
+    return texts, (note,) if left_out else ()
+
+
+def _is_visible_file(file: Path, folder: Path) -> bool:
+    return not any(part.startswith(".") for part in file.relative_to(folder).parts) and file.is_file()
+
+
+def _begins_with_text(file: Path) -> bool:
+    try:
+        with gzip.open(file) if file.suffix == ".gz" else file.open("rb") as stream:
+            begin = stream.read(LOOKED_AT)
+        # The bytes may end in the middle of a character.
+        text = codecs.getincrementaldecoder("utf-8")().decode(begin, final=len(begin) < LOOKED_AT)
+    except (OSError, EOFError, ValueError, zlib.error):
+        return False
+    return "\0" not in text and bool(text.strip())
 
 
 def _all_lines(files: Sequence[Path]) -> Iterator[str]:
@@ -198,11 +223,3 @@ def _held_out_part(files: Sequence[Path]) -> Iterator[str]:
 def _train_lines(file: Path) -> int:
     count = sum(1 for _ in read_lines(file))
     return count - count // HELD_OUT
-
-
-def _check_length(text: np.ndarray, context: int, name: str) -> None:
-    tokens = len(text) - 1
-    if tokens < context:
-        raise DataError(
-            f"`context` must be at most the number of tokens of the {name} text, {tokens}. Received: context={context}"
-        )

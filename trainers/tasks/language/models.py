@@ -4,11 +4,10 @@ from typing import Any
 
 import keras
 
-from trainers.layers import require
+from trainers.engine.flags import stored_config
 from trainers.layers.adaptive import AdaptiveEmbedding, AdaptiveSoftmax
 from trainers.layers.transformer import SinusoidalPositions, TransformerBlock
 from trainers.tasks.language.config import LanguageSizes
-from trainers.tasks.sizes import with_sizes
 
 
 @keras.saving.register_keras_serializable("trainers")
@@ -22,9 +21,6 @@ class LanguageModel(keras.Model):
     # Not a functional model: cloning one creates its layers again, one by one, and unties them.
     def __init__(self, vocabulary_size: int, sizes: LanguageSizes, **kwargs: Any) -> None:
         super().__init__(**kwargs)
-        require(sizes.layers >= 1, "`layers` must be >= 1", layers=sizes.layers)
-        dropout = sizes.softmax_dropout
-        require(0 <= dropout < 1, "`softmax_dropout` must be in [0, 1)", softmax_dropout=dropout)
         bands: dict[str, Any] = {
             "vocabulary_size": vocabulary_size,
             "width": sizes.width,
@@ -39,7 +35,7 @@ class LanguageModel(keras.Model):
         self.dropout = keras.layers.Dropout(sizes.dropout, dtype=dtype)
         block = {**sizes.of_block(), "normalize_first": sizes.normalize_first, "dtype": dtype}
         self.blocks = [TransformerBlock(**block) for _ in range(sizes.layers)]
-        self.softmax = AdaptiveSoftmax(**bands, dropout=dropout, embedding=self.embedding, dtype=dtype)
+        self.softmax = AdaptiveSoftmax(**bands, dropout=sizes.softmax_dropout, embedding=self.embedding, dtype=dtype)
 
     def build(self, inputs_shape: Any = None) -> None:
         self.embedding.build()
@@ -62,24 +58,19 @@ class LanguageModel(keras.Model):
 
     def get_config(self) -> dict[str, Any]:
         config: dict[str, Any] = super().get_config()
-        return config | {"vocabulary_size": self.vocabulary_size} | self.sizes.plain()
+        return config | {"vocabulary_size": self.vocabulary_size, "sizes": self.sizes.plain()}
 
     @classmethod
     def from_config(cls, config: dict[str, Any]) -> "LanguageModel":
-        return cls(**with_sizes(config, LanguageSizes))
+        return cls(**config | {"sizes": stored_config(LanguageSizes, config["sizes"])})
 
 
 def build_language_model(vocabulary_size: int, sizes: LanguageSizes) -> LanguageModel:
     """Builds a language model with initial weights. Words are numbered by decreasing frequency.
 
     Raises:
-        LayerError: If the sizes are invalid.
+        ConfigError: If the sizes do not fit each other.
     """
     model = LanguageModel(vocabulary_size, sizes)
     model.build()
     return model
-
-
-def next_word_log_probabilities(model: LanguageModel, tokens: Any) -> Any:
-    """Log probabilities of the word after `tokens` [batch, context]: float32 [batch, vocabulary_size]."""
-    return model.softmax.log_prob(model.hidden(tokens)[:, -1])

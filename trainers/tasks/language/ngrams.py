@@ -36,10 +36,7 @@ def unigram_perplexity(train: np.ndarray, validation: np.ndarray, vocabulary_siz
 def bigram_perplexity(train: np.ndarray, validation: np.ndarray, vocabulary_size: int, end: int) -> float:
     """The perplexity of `validation` under an interpolated Kneser-Ney bigram model; `end` precedes the first token."""
     model = KneserNey(np.append(np.int32(end), train), vocabulary_size)
-    return perplexity(model.probabilities(np.append(np.int32(end), validation[:-1]), validation))
-
-
-def perplexity(probabilities: np.ndarray) -> float:
+    probabilities = model.probabilities(np.append(np.int32(end), validation[:-1]), validation)
     return float(np.exp(-np.mean(np.log(probabilities))))
 
 

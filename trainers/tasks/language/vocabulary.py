@@ -1,6 +1,5 @@
 """Words in order of frequency, and texts as arrays of their numbers."""
 
-import hashlib
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping
 from itertools import chain
@@ -10,6 +9,7 @@ import numpy as np
 
 from trainers.system.errors import DataError
 from trainers.system.files import atomic_file
+from trainers.tasks.files import require_data
 
 UNKNOWN, END = "<unk>", "<eos>"
 CHUNK = 2**20  # numbers to work on at a time
@@ -23,21 +23,16 @@ class Vocabulary:
     def __init__(self, words: Iterable[str]) -> None:
         self.words = tuple(words)
         self._numbers = _Numbers((word, number) for number, word in enumerate(self.words))
-        if len(self._numbers) != len(self.words) or not {UNKNOWN, END} <= self._numbers.keys():
-            raise DataError(
-                f"A vocabulary must hold {UNKNOWN}, {END} and no word twice. "
-                f"Received: {len(self.words)} words, {len(self._numbers)} of them different"
-            )
+        require_data(
+            len(self._numbers) == len(self.words) and {UNKNOWN, END} <= self._numbers.keys(),
+            f"A vocabulary must hold {UNKNOWN}, {END} and no word twice",
+            f"{len(self.words)} words, {len(self._numbers)} of them different",
+        )
         self.unknown, self.end = self._numbers[UNKNOWN], self._numbers[END]
 
     @property
     def size(self) -> int:
         return len(self.words)
-
-    @property
-    def fingerprint(self) -> str:
-        """A short hash of the words."""
-        return hashlib.sha256("\n".join(self.words).encode()).hexdigest()[:16]
 
     def encode(self, words: Iterable[str]) -> np.ndarray:
         return np.fromiter(map(self._numbers.__getitem__, words), np.int32)
@@ -66,14 +61,8 @@ class Vocabulary:
     def check_saved(self, path: Path) -> None:
         """Raises a `DataError` if the vocabulary in a file differs from this one."""
         saved = Vocabulary.load(path)
-        if saved.words == self.words:
-            return
-        number = next((i for i, pair in enumerate(zip(saved.words, self.words, strict=False)) if len({*pair}) > 1), -1)
-        difference = f", word {number} is {saved.words[number]!r} and {self.words[number]!r}" if number >= 0 else ""
-        raise DataError(
-            f"A model needs the vocabulary that it was trained with, {saved.size} words in {path}. "
-            f"Received: {self.size} words{difference}"
-        )
+        rule = f"A model needs the vocabulary that it was trained with, {saved.size} words in {path}"
+        require_data(saved.words == self.words, rule, f"another one of {self.size} words")
 
 
 class _Numbers(dict[str, int]):

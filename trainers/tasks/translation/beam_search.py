@@ -5,7 +5,6 @@ from typing import Any, NamedTuple
 import numpy as np
 import tensorflow as tf
 
-from trainers.layers import require
 from trainers.tasks.translation.config import BOS, EOS, PAD
 from trainers.tasks.translation.models import TranslationModel
 
@@ -49,9 +48,6 @@ class BeamSearch:
     def __init__(
         self, model: TranslationModel, beam: int = 4, length_penalty: float = 0.6, extra_length: int = 50
     ) -> None:
-        require(beam >= 1, "`beam` must be >= 1", beam=beam)
-        require(0 <= length_penalty < float("inf"), "`length_penalty` must be >= 0", length_penalty=length_penalty)
-        require(extra_length >= 0, "`extra_length` must be >= 0", extra_length=extra_length)
         self.model, self.beam, self.length_penalty, self.extra_length = model, beam, length_penalty, extra_length
         signature = [tf.TensorSpec([None, None], tf.int32)]
         # AutoGraph has nothing to convert here; turning it off halves the time to the first translation.
@@ -138,10 +134,3 @@ class BeamSearch:
         better = score > state.best_score
         so_far = tf.pad(state.best_tokens, [[0, 0], [0, 1]], constant_values=PAD)
         return tf.where(better[:, None], tokens, so_far), tf.where(better, score, state.best_score)
-
-
-def beam_search(
-    model: TranslationModel, source: Any, beam: int = 4, length_penalty: float = 0.6, extra_length: int = 50
-) -> tuple[tf.Tensor, tf.Tensor]:
-    """Translates one batch; see `BeamSearch` for the arguments. For several batches, use that: it is compiled once."""
-    return BeamSearch(model, beam, length_penalty, extra_length)(source)

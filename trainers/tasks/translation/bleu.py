@@ -8,7 +8,7 @@ import numpy as np
 from sacrebleu.metrics.bleu import BLEU
 from sacrebleu.tokenizers.tokenizer_13a import Tokenizer13a
 
-from trainers.tasks.translation.config import EOS, PAD
+from trainers.tasks.translation.config import PAD
 from trainers.tasks.translation.subwords import Subwords
 
 COMPOUND = re.compile(r"(?<=\S)-(?=\S)")
@@ -19,10 +19,11 @@ Search = Callable[[np.ndarray], np.ndarray]  # from sources [n, positions] to tr
 
 
 def translate_lines(lines: Sequence[str], subwords: Subwords, search: Search) -> list[str]:
-    """Translates every line; the order stays the same."""
-    sources = [[*tokens, EOS] for tokens in subwords.encode(lines)]
+    """Translates every line; blank lines stay blank."""
+    sources = subwords.encode_with_end(lines)
     translations: list[str] = [""] * len(lines)
-    by_length = sorted(range(len(lines)), key=lambda number: len(sources[number]))  # for little padding
+    full = [number for number, line in enumerate(lines) if line.strip()]
+    by_length = sorted(full, key=lambda number: len(sources[number]))  # for little padding
     for numbers in _groups(by_length, [len(source) for source in sources]):
         found = search(_padded([sources[number] for number in numbers]))
         for number, text in zip(numbers, subwords.decode(found.tolist()), strict=True):
@@ -39,12 +40,6 @@ def _groups(by_length: Sequence[int], lengths: Sequence[int]) -> Iterator[Sequen
             rows //= 2
         yield by_length[first : first + rows]
         first += rows
-
-
-def translate_full_lines(lines: Sequence[str], subwords: Subwords, search: Search) -> list[str]:
-    """Translates every line; blank lines stay blank."""
-    translations = iter(translate_lines([line for line in lines if line.strip()], subwords, search))
-    return [next(translations) if line.strip() else "" for line in lines]
 
 
 def bleu(translations: Sequence[str], references: Sequence[str]) -> tuple[float, str]:

@@ -6,9 +6,11 @@ from typing import ClassVar
 
 from trainers.engine.config import BATCH_AT_MOST, Config
 from trainers.engine.flags import BY_CONTENT, Flags, option
+from trainers.layers.sizes import TransformerSizes
 from trainers.system.errors import require
-from trainers.tasks.sizes import TransformerSizes
 
+PAD, UNK, BOS, EOS = range(4)
+LEAST_SUBWORDS = 4 + 256 + 1  # more than the four special ones and every byte
 BEAM_AT_MOST, PAIRS_AT_MOST = 1024, 10_000_000  # no search needs more, and more pairs exceed memory
 
 
@@ -36,12 +38,27 @@ class ParallelTextFlags(Flags):
     source_language: str = option("en", "Language of the sentences in a TFDS set.")
     target_language: str = option("de", "Language of their translations.")
     pairs: int = option(30_000, "Pairs of --dataset=numbers to train on.", low=1, high=PAIRS_AT_MOST)
-    vocabulary_size: int = option(400, "Number of subwords, shared by both languages.")
-    max_length: int = option(250, "Longest sentence to train on, in subwords.", low=1)
+    vocabulary_size: int = option(400, "Number of subwords, shared by both languages.", low=LEAST_SUBWORDS)
+    max_length: int = option(250, "Longest sentence to train on, in subwords.", low=2)
     cache_dir: str | None = option(
         None, "Folder for cached token ids; .tfwarmup next to the data if left out.", identity=False
     )
     max_ratio: float = option(2.5, "Largest ratio between the lengths of a pair to train on.", low=1, high=math.inf)
+
+    def validate(self) -> None:
+        super().validate()
+        languages = (self.source_language, self.target_language)
+        require(len({*languages}) == 2, "--source_language and --target_language must differ", languages)
+        numbers = self.dataset == "numbers"
+        rule = "--source_language and --target_language must be en and de for --dataset=numbers"
+        require(not numbers or {*languages} == {"en", "de"}, rule, languages)
+        own = (self.source, self.target)
+        rule = "--source and --target are the files of --dataset=text"
+        require(self.dataset == "text" or not any(own), rule, own)
+        require(self.dataset != "text" or all(own), "--source and --target must be two files", own)
+        for kind in ("validation", "test"):
+            files = (getattr(self, f"{kind}_source"), getattr(self, f"{kind}_target"))
+            require(all(files) or not any(files), f"--{kind}_source and --{kind}_target must be two files", files)
 
 
 @dataclasses.dataclass(frozen=True)
@@ -64,9 +81,9 @@ class SearchFlags(Flags):
 class TranslatorSizes(TransformerSizes):
     """The sizes of an encoder and of its decoder."""
 
-    layers: int = option(3, "Blocks of the encoder, and as many of the decoder.")
-    width: int = option(256, "Width of the model.")
-    inner: int = option(1024, "Width of the hidden layer in each block's feed-forward part.")
+    layers: int = option(3, "Blocks of the encoder, and as many of the decoder.", low=1)
+    width: int = option(256, "Width of the model.", low=1)
+    inner: int = option(1024, "Width of the hidden layer in each block's feed-forward part.", low=1)
 
 
 @dataclasses.dataclass(frozen=True)
@@ -85,6 +102,3 @@ class TranslationConfig(ParallelTextFlags, TranslatorSizes, SearchFlags, Config)
         super().validate()
         # Each batch has sentences of similar length, so XLA would compile every length anew.
         require(not self.xla, "--xla is not for this task, whose shapes change with every batch", self.xla)
-
-
-PAD, UNK, BOS, EOS = range(4)

@@ -5,10 +5,9 @@ from typing import Any, NamedTuple
 import keras
 import tensorflow as tf
 
-from trainers.layers import require
+from trainers.engine.flags import stored_config
 from trainers.layers.transformer import DecoderBlock, KeysAndValues, SinusoidalPositions, TransformerBlock
-from trainers.tasks.sizes import with_sizes
-from trainers.tasks.translation.config import EOS, PAD, TranslatorSizes
+from trainers.tasks.translation.config import PAD, TranslatorSizes
 
 
 class Memory(NamedTuple):
@@ -51,8 +50,6 @@ class TranslationModel(keras.Model):
 
     def __init__(self, vocabulary_size: int, sizes: TranslatorSizes, **kwargs: Any) -> None:
         super().__init__(**kwargs)
-        require(vocabulary_size > EOS, f"`vocabulary_size` must be > {EOS}", vocabulary_size=vocabulary_size)
-        require(sizes.layers >= 1, "`layers` must be >= 1", layers=sizes.layers)
         self.vocabulary_size, self.sizes = vocabulary_size, sizes
         block: dict[str, Any] = {**sizes.of_block(), "normalize_first": False, "dtype": self.dtype_policy}
         dtype = self.dtype_policy
@@ -133,11 +130,11 @@ class TranslationModel(keras.Model):
 
     def get_config(self) -> dict[str, Any]:
         config: dict[str, Any] = super().get_config()
-        return config | {"vocabulary_size": self.vocabulary_size} | self.sizes.plain()
+        return config | {"vocabulary_size": self.vocabulary_size, "sizes": self.sizes.plain()}
 
     @classmethod
     def from_config(cls, config: dict[str, Any]) -> "TranslationModel":
-        return cls(**with_sizes(config, TranslatorSizes))
+        return cls(**config | {"sizes": stored_config(TranslatorSizes, config["sizes"])})
 
     def _embed(self, tokens: Any, start: Any = 0) -> Any:
         return self.positions(self.scale(self.embedding(tokens)), start=start)
@@ -147,7 +144,7 @@ def build_translation_model(vocabulary_size: int, sizes: TranslatorSizes) -> Tra
     """Builds a translation model with initial weights. Both languages share its subwords.
 
     Raises:
-        LayerError: If the sizes are invalid.
+        ConfigError: If the sizes do not fit each other.
     """
     model = TranslationModel(vocabulary_size, sizes)
     model.build()
@@ -172,7 +169,6 @@ def smoothed_cross_entropy(targets: Any, logits: Any, smoothing: float) -> Any:
     This is the form of torch, and of fairseq when the paper was written. Tensor2tensor spreads over all subwords but
     the target: a difference of 1 / vocabulary in `smoothing`.
     """
-    require(0 <= smoothing < 1, "`smoothing` must be in [0, 1)", smoothing=smoothing)
     targets = tf.cast(targets, tf.int32)
     losses = tf.nn.sparse_softmax_cross_entropy_with_logits(targets, logits)
     if smoothing > 0:

@@ -12,8 +12,6 @@ from typing import Any
 from num2words.lang_DE import Num2Word_DE
 from num2words.lang_EN import Num2Word_EN
 
-from trainers.system.errors import DataError
-
 DIGITS = 10  # of the longest number
 YEARS = (1000, 2100)  # before, num2words says "einshundert"; after, hundreds that nobody says
 ALWAYS_SEEN = 100  # smaller numbers teach the words themselves and are never held out
@@ -29,8 +27,6 @@ def number_pairs(count: int, seed: int, held_out: bool) -> list[tuple[str, str]]
     >>> number_pairs(2, seed=0, held_out=True)
     [('one euro, fifteen cents', 'ein Euro und fünfzehn Cent'), ('one thousand and four', 'eintausendvier')]
     """
-    if count < 1:
-        raise DataError(f"`count` must be > 0. Received: count={count}")
     generator = random.Random(seed)
     # Two kinds can have the same words: the number 1000 and the year.
     pairs: dict[tuple[str, str], None] = {}

@@ -1,11 +1,10 @@
 """Subwords shared by two languages, learned from a text by byte pair encoding and saved with the run."""
 
-import contextlib
 import hashlib
 import io
+import itertools
 import json
 import os
-import re
 from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
 from typing import Any
@@ -15,10 +14,10 @@ import sentencepiece
 from trainers.results.layout import SUBWORDS
 from trainers.system.errors import DataError
 from trainers.system.files import atomic_file
+from trainers.tasks.files import require_data
 from trainers.tasks.translation.config import BOS, EOS, PAD, UNK
 from trainers.tasks.translation.parallel_text import Pair
 
-LEAST = 4 + 256  # the special tokens and every byte
 MODEL, FACTS = f"{SUBWORDS}.model", f"{SUBWORDS}.json"
 MOST_SENTENCES = 4_000_000  # to learn subwords from; of a larger text, every second, third, ... pair
 LONGEST = 2**16  # bytes; longer sentences are not used to learn subwords
@@ -57,15 +56,15 @@ class Subwords:
     @classmethod
     def train(cls, pairs: Sequence[Pair], size: int) -> "Subwords":
         """Learns from both sides of the pairs; the same pairs give the same subwords."""
-        if size <= LEAST:
-            raise DataError(f"`vocabulary_size` must be > {LEAST}. Received: vocabulary_size={size}")
         model = io.BytesIO()
         try:
             sentencepiece.SentencePieceTrainer.train(
                 sentence_iterator=_sentences(pairs), model_writer=model, vocab_size=size, **SETTINGS
             )
         except RuntimeError as error:
-            raise _size_error(size, str(error)) from error
+            reason = " ".join(str(error).split())  # tells the size that suits the text
+            rule = "`vocabulary_size` must be one that sentencepiece can learn from the training text"
+            raise DataError(f"{rule}. Received: vocabulary_size={size} ({reason})") from error
         return cls(model.getvalue(), text_fingerprint(pairs))
 
     @property
@@ -81,6 +80,10 @@ class Subwords:
         plain = [_one_space(sentence) for sentence in sentences]
         numbers: list[list[int]] = self._processor.encode(plain, num_threads=os.cpu_count() or 1)
         return numbers
+
+    def encode_with_end(self, sentences: Sequence[str]) -> list[list[int]]:
+        """The numbers of each sentence, ending with `EOS`."""
+        return [[*numbers, EOS] for numbers in self.encode(sentences)]
 
     def decode(self, numbers: Iterable[Sequence[int]]) -> list[str]:
         """Sentences from their numbers, each up to its first `EOS`."""
@@ -102,8 +105,8 @@ class Subwords:
             fingerprint, text = facts["fingerprint"], facts["text"]
         except (OSError, ValueError, KeyError, TypeError) as error:
             raise DataError(f"The subwords of a model must be in its folder. Received: {folder} ({error!r})") from error
-        if hashlib.sha256(model).hexdigest() != fingerprint:
-            raise DataError(f"{MODEL} must be what {FACTS} says. Received: another fingerprint in {folder}")
+        same = hashlib.sha256(model).hexdigest() == fingerprint
+        require_data(same, f"{MODEL} must be what {FACTS} says", f"another fingerprint in {folder}")
         return cls(model, text)
 
 
@@ -116,10 +119,9 @@ def kept_or_trained(folder: Path | None, pairs: Sequence[Pair], size: int) -> Su
         return Subwords.train(pairs, size)
     kept = Subwords.load(folder)
     rule = "A model needs the subwords that it was trained with"
-    if kept.size != size:
-        raise DataError(f"{rule}, {kept.size} in {folder / MODEL}. Received: vocabulary_size={size}")
-    if kept.text != text_fingerprint(pairs):
-        raise DataError(f"{rule}, those in {folder / MODEL}. Received: another training text, {len(pairs)} pairs")
+    require_data(kept.size == size, f"{rule}, {kept.size} in {folder / MODEL}", f"vocabulary_size={size}")
+    same = kept.text == text_fingerprint(pairs)
+    require_data(same, f"{rule}, those in {folder / MODEL}", f"another training text, {len(pairs)} pairs")
     return kept
 
 
@@ -141,23 +143,4 @@ def _one_space(sentence: str) -> str:
 
 
 def _before_eos(numbers: Sequence[int]) -> list[int]:
-    plain = [int(number) for number in numbers]
-    with contextlib.suppress(ValueError):
-        return plain[: plain.index(EOS)]
-    return plain
-
-
-def _size_error(size: int, reason: str) -> DataError:
-    """Rephrases sentencepiece's error about a vocabulary size that does not suit the text."""
-    received = f"Received: vocabulary_size={size}"
-    most = re.search(r"value <= (\d+)", reason)
-    if most:
-        return DataError(
-            f"`vocabulary_size` must be at most what the training text has, {most[1]} subwords. {received}"
-        )
-    least = re.search(r"required_chars. \d+ vs (\d+)", reason)
-    if least:
-        return DataError(
-            f"`vocabulary_size` must be at least the number of bytes and characters, {least[1]}. {received}"
-        )
-    return DataError(f"sentencepiece must be able to learn subwords from the training text. {received} ({reason})")
+    return list(itertools.takewhile(lambda number: number != EOS, map(int, numbers)))

@@ -11,19 +11,17 @@ import keras
 import tensorflow as tf
 
 from trainers.engine.data import fingerprint
+from trainers.engine.flags import stored_config
 from trainers.engine.folder import RunFolder
 from trainers.engine.program import train_task
 from trainers.engine.setup import find_gpus
 from trainers.engine.task import Task
-from trainers.layers import LayerError
 from trainers.system.errors import ConfigError
 from trainers.tasks.language.ngrams import UNIGRAM_LOSS, unigram_loss
-from trainers.tasks.sizes import sizes_of
 from trainers.tasks.translation.beam_search import BeamSearch
-from trainers.tasks.translation.bleu import bleu, compound_split_bleu, translate_full_lines, translate_lines
+from trainers.tasks.translation.bleu import bleu, compound_split_bleu, translate_lines
 from trainers.tasks.translation.config import PAD, TranslationConfig, TranslatorSizes
-from trainers.tasks.translation.corpus import TranslationData
-from trainers.tasks.translation.data import load_translation
+from trainers.tasks.translation.data import TranslationData, load_translation
 from trainers.tasks.translation.models import (
     TranslationModel,
     build_translation_model,
@@ -46,10 +44,7 @@ class MachineTranslation(Task):
         return load_translation(config, pathlib.Path(config.output_dir))
 
     def build(self, config: TranslationConfig, data: TranslationData) -> keras.Model:
-        try:
-            return build_translation_model(data.subwords.size, sizes_of(config, TranslatorSizes))
-        except LayerError as error:
-            raise ConfigError(str(error)) from error
+        return build_translation_model(data.subwords.size, stored_config(TranslatorSizes, config.plain()))
 
     def loss(self, config: TranslationConfig, targets: Any, outputs: Any) -> Any:
         return _mean_over_tokens(targets, smoothed_cross_entropy(targets, outputs, config.label_smoothing))
@@ -79,7 +74,7 @@ class MachineTranslation(Task):
         else:
             name, pairs = "test", data.test_pairs
             sources = [source for source, _ in pairs]
-            translations = translate_full_lines(sources, data.subwords, make_search(config, model))
+            translations = translate_lines(sources, data.subwords, make_search(config, model))
         folder.write(f"{name}.translations.txt", "".join(f"{line}\n" for line in translations))
         judged = [(line, pair[1]) for line, pair in zip(translations, pairs, strict=True) if all(pair)]
         translated, references = zip(*judged, strict=True)
@@ -144,7 +139,7 @@ def translate_text(config: TranslationConfig) -> str:
     find_gpus()
     model = keras.models.load_model(models[0], compile=False)
     text = sys.stdin.read() if config.translate == STANDARD_INPUT else config.translate or ""
-    return "\n".join(translate_full_lines(text.splitlines(), subwords, make_search(config, model)))
+    return "\n".join(translate_lines(text.splitlines(), subwords, make_search(config, model)))
 
 
 def train_or_translate(config: TranslationConfig) -> str:
