@@ -28,18 +28,18 @@ GOAL = 0.2
 class Cached(BeamSearch):
     """The search itself, with a model that never ends a translation early."""
 
-    def _logits(self, tokens, past, memory):
+    def logits(self, tokens, past, memory):
         logits, past = self._all_logits(tokens, past, memory)
         return logits - 1e4 * tf.one_hot(EOS, VOCABULARY), past
 
     def _all_logits(self, tokens, past, memory):
-        return super()._logits(tokens, past, memory)
+        return super().logits(tokens, past, memory)
 
 
 class Uncached(Cached):
     """The same search, which keeps nothing from step to step."""
 
-    def _start(self, source):
+    def start(self, source):
         encoded, mask = self.model.encode(source), padding_mask(source)
         return (tf.repeat(encoded, self.beam, axis=0), tf.repeat(mask, self.beam, axis=0)), ()
 
@@ -48,7 +48,7 @@ class Uncached(Cached):
         last = self.model.decode(prefixes, *memory)[:, -1]
         return tf.reshape(self.model.logits(last), [-1, self.beam, VOCABULARY]), past
 
-    def _follow(self, past, parents):
+    def follow(self, past, parents):
         return past
 
 

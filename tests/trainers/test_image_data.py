@@ -6,7 +6,6 @@ import os
 import shutil
 import socket
 import struct
-import urllib.error
 
 import numpy as np
 import pytest
@@ -753,45 +752,6 @@ def test_a_set_with_validation_and_test_has_both_and_one_without_says_so(root, t
     assert image_files.CHOSEN_ON_TEST not in data.notes
     assert (data.validation.size, data.test.size) == (VALIDATION, 3)
     assert load("three_parts", str(tmp_path), 48).test.size == 3
-
-
-@pytest.mark.parametrize("name", ["no_such_set", "emnist/no_such_config", "not a name"])
-def test_unknown_names_say_which_names_there_are(tmp_path, name):
-    with pytest.raises(DataError, match=f"`dataset` must be digits, folder, or .* Received: dataset='{name}'"):
-        load(name, str(tmp_path))
-
-
-def test_a_missing_set_says_how_to_get_it(tmp_path):
-    with pytest.raises(DataError, match=f"run `tfds build emnist/digits --data_dir={tmp_path}`"):
-        load("emnist/digits", str(tmp_path))
-    with pytest.raises(DataError, match="manual_dir should contain two files: ILSVRC2012_img_train.tar"):
-        load("imagenet2012", str(tmp_path))
-
-
-def test_without_a_network_a_download_fails_at_once(tmp_path, monkeypatch):
-    def no_network(request, timeout):
-        raise urllib.error.URLError("no network")
-
-    monkeypatch.setattr("urllib.request.urlopen", no_network)
-    with pytest.raises(DataError, match="needs a network. .* Received: no answer from biometrics.nist.gov"):
-        load("emnist/digits", str(tmp_path), download=True)
-
-
-def test_archives_to_fetch_by_hand_are_asked_for(tmp_path):
-    asked = f"Put them into {tmp_path}/downloads/manual, .* Received: "
-    with pytest.raises(DataError, match=asked + "(AssertionError|no answer from)"):
-        load("imagenet2012", str(tmp_path), download=True)
-    (tmp_path / "downloads/manual").mkdir(parents=True, exist_ok=True)
-    (tmp_path / "downloads/manual/another.tar").touch()  # no network is asked where something was fetched by hand
-    with pytest.raises(DataError, match=asked + "NotFoundError"):
-        load("imagenet2012", str(tmp_path), download=True)
-
-
-def test_a_set_is_prepared_when_downloads_are_allowed(tmp_path):
-    with pytest.raises(DataError, match="Received: nothing there"):
-        load("small_colours", str(tmp_path))
-    assert load("small_colours", str(tmp_path), download=True).train.size == TRAIN
-    assert load("small_colours", str(tmp_path)).train.size == TRAIN
 
 
 def test_a_set_without_images_is_refused(tmp_path):

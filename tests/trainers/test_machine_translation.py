@@ -16,10 +16,10 @@ from trainers.engine.flags import make_config
 from trainers.engine.run import train
 from trainers.system.errors import ConfigError, DataError
 from trainers.tasks import load_task
-from trainers.tasks.translation.bleu import compound_split_bleu, translate_lines
+from trainers.tasks.translation.beam_search import translate_lines
 from trainers.tasks.translation.config import TranslationConfig
 from trainers.tasks.translation.models import smoothed_cross_entropy
-from trainers.tasks.translation.task import train_or_translate
+from trainers.tasks.translation.task import compound_split_bleu, train_or_translate
 
 MODULE = "trainers.machine_translation"
 TASK = load_task("machine_translation")

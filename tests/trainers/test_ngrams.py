@@ -8,8 +8,8 @@ import pytest
 
 from trainers.tasks.language.ngrams import (
     KneserNey,
-    _discounts,
     bigram_perplexity,
+    discounts_of,
     unigram_loss,
     unigram_perplexity,
     unigram_probabilities,
@@ -59,7 +59,7 @@ def kneser_ney(text, before, word):
     after = Counter(second for _, second in pairs)
 
     def smoothed(counts, key, below):
-        discounts = _discounts(np.array(list(counts.values())))
+        discounts = discounts_of(np.array(list(counts.values())))
         taken = sum(discounts[min(count, 3)] for count in counts.values())
         own = counts[key] - discounts[min(counts[key], 3)]
         return (own + taken * below) / counts.total()
@@ -68,7 +68,7 @@ def kneser_ney(text, before, word):
     follow = Counter({second: count for (first, second), count in pairs.items() if first == before})
     if not follow:
         return below
-    discounts = _discounts(np.array(list(pairs.values())))
+    discounts = discounts_of(np.array(list(pairs.values())))
     taken = sum(discounts[min(count, 3)] for count in follow.values())
     return (follow[word] - discounts[min(follow[word], 3)] + taken * below) / follow.total()
 
@@ -85,7 +85,7 @@ def test_discounts_are_those_of_chen_and_goodman():
     counts = np.repeat([1, 2, 3, 4, 5], [40, 12, 6, 4, 9])
     share = 40 / (40 + 2 * 12)
     expected = [0, 1 - 2 * share * 12 / 40, 2 - 3 * share * 6 / 12, 3 - 4 * share * 4 / 6]
-    np.testing.assert_allclose(_discounts(counts), expected)
+    np.testing.assert_allclose(discounts_of(counts), expected)
 
 
 def test_perplexity_counts_every_token_of_the_validation_text():

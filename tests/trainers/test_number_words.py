@@ -42,15 +42,15 @@ def german_ordinal(number):
 def numbers_of(monkeypatch, count, seed, held_out):
     """The kinds and numbers behind the words."""
     with monkeypatch.context() as patch:
-        patch.setattr(number_words, "_words", lambda language, method, number: (method, number))
+        patch.setattr(number_words, "in_words", lambda language, method, number: (method, number))
         return [english for english, _ in number_pairs(count, seed, held_out)]
 
 
 def test_german_follows_the_rules_of_the_language():
     for number in [*range(2200), *range(2200, 10**6, 997), *range(101_000, 10**6, 100_000), 999_999]:
-        assert number_words._words(GERMAN, "to_cardinal", number) == german(number)
+        assert number_words.in_words(GERMAN, "to_cardinal", number) == german(number)
         if number:
-            assert number_words._words(GERMAN, "to_ordinal", number) == german_ordinal(number)
+            assert number_words.in_words(GERMAN, "to_ordinal", number) == german_ordinal(number)
 
 
 @pytest.mark.parametrize(
@@ -69,9 +69,9 @@ def test_german_follows_the_rules_of_the_language():
 )
 def test_words_of_every_kind(kind, number, english, translation):
     method = KINDS[kind][2]
-    assert number_words._words(ENGLISH, method, number) == english
+    assert number_words.in_words(ENGLISH, method, number) == english
     expected = translation or "eine Million zweihunderteintausendneunhundertvierundsiebzig"
-    assert number_words._words(GERMAN, method, number) == expected
+    assert number_words.in_words(GERMAN, method, number) == expected
 
 
 def test_a_number_held_out_is_never_trained_with_in_any_kind(monkeypatch):

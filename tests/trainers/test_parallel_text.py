@@ -1,7 +1,6 @@
 """Pairs keep their order and their partner wherever they come from, and what is wrong with a text is said."""
 
 import gzip
-import urllib.error
 
 import pytest
 import tensorflow_datasets as tfds
@@ -110,23 +109,12 @@ def test_files_of_different_length_are_refused_with_their_lengths(tmp_path):
     )
 
 
-@pytest.mark.parametrize(
-    ("content", "message"),
-    [
-        (b"", "A text must not be empty. Received: {path}"),
-        (b" \n\n", "A text must not be empty. Received: {path}"),
-        (b"ok\nd\xe9j\xe0\n", "A text must be UTF-8. Received: {path}, line 2, byte 0xe9 at position 2"),
-        (None, "A text must be readable and complete. Received: {path}"),
-    ],
-)
 @pytest.mark.parametrize("side", [0, 1])
-def test_a_bad_side_is_named(tmp_path, content, message, side):
+def test_a_bad_side_is_named(tmp_path, side):
     paths = [write(tmp_path / language, ["good", "text"]) for language in LANGUAGES]
-    if content is None:
-        paths[side].unlink()
-    else:
-        paths[side].write_bytes(content)
-    assert message.format(path=paths[side]) in error(read_pairs, *paths)
+    paths[side].write_bytes(b"ok\nd\xe9j\xe0\n")
+    said = error(read_pairs, *paths)
+    assert said == f"A text must be UTF-8. Received: {paths[side]}, line 2, byte 0xe9 at position 2"
 
 
 def test_a_text_of_which_no_pair_is_full_is_refused(tmp_path):
@@ -181,45 +169,13 @@ def test_a_tfds_set_gives_full_pairs_in_order(book):
 
 
 def test_a_tfds_set_must_be_there_in_both_languages(tmp_path, book):
-    message = error(tfds_splits, "wmt16_translate/de-en", str(tmp_path), LANGUAGES, False)
-    assert message.startswith(
-        "The TFDS set wmt16_translate/de-en must be on disk: pass --download, or run `tfds build wmt16_translate/de-en "
-        f"--data_dir={tmp_path}`, or copy the prepared set to {tmp_path}/wmt16_translate/de-en/1.0.0. "
-    )
-    assert message.endswith("Received: nothing there")
+    said = error(tfds_splits, "wmt16_translate/de-en", str(tmp_path), LANGUAGES, False)
+    assert "wmt16_translate/de-en must be on disk" in said
+    said = error(tfds_splits, "wmt16_translate/xx-en", str(tmp_path), LANGUAGES, False)
+    assert "must be numbers, text, folder, or the name of a TFDS translation set" in said
     rule = "must have a text in each of the languages"
     assert f"{rule} en and fr. Received: wmt16_translate/de-en" in error(
         tfds_splits, "wmt16_translate/de-en", str(tmp_path), ("en", "fr"), False
     )
     assert f"{rule} en and de. Received: letters" in error(tfds_splits, "letters", str(tmp_path), LANGUAGES, False)
     assert "with ['test']" in error(tfds_splits, "phrase_test", str(tmp_path), LANGUAGES, True)
-
-
-@pytest.mark.parametrize("name", ["no_such_set", "wmt16_translate/xx-en", "not a name"])
-def test_unknown_names_say_which_names_there_are(tmp_path, name):
-    message = error(tfds_splits, name, str(tmp_path), LANGUAGES, False)
-    assert "`dataset` must be numbers, text, folder, or the name of a TFDS translation set" in message
-    assert f"Received: dataset={name!r}" in message
-
-
-def test_without_a_network_a_download_fails_at_once(tmp_path, monkeypatch):
-    def no_network(request, timeout):
-        raise urllib.error.URLError("no network")
-
-    monkeypatch.setattr("urllib.request.urlopen", no_network)
-    message = error(tfds_splits, "wmt16_translate/de-en", str(tmp_path), LANGUAGES, True)
-    assert "Downloading wmt16_translate/de-en needs a network" in message
-    assert message.endswith("Received: no answer from data.statmt.org")
-    assert not list(tmp_path.iterdir())
-
-
-def test_files_of_a_set_must_be_there_and_whole(tmp_path):
-    PhraseBook(data_dir=tmp_path).download_and_prepare()
-    [file] = tmp_path.rglob("*train.tfrecord*")
-    content = file.read_bytes()
-    file.write_bytes(content[:-3])
-    assert "must be complete; prepare" in error(tfds_splits, "phrase_book", str(tmp_path), LANGUAGES, False)
-    file.write_bytes(b"")
-    assert "must have 6 examples. Received: 0" in error(tfds_splits, "phrase_book", str(tmp_path), LANGUAGES, False)
-    file.unlink()
-    assert f"Received: no {file}" in error(tfds_splits, "phrase_book", str(tmp_path), LANGUAGES, False)

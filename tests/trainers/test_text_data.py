@@ -479,10 +479,6 @@ def test_wikitext103_is_prepared_from_its_files_and_then_needs_them_no_more(tmp_
     file = next((tmp_path / "wikitext103").rglob("*train.tfrecord*"))
     file.write_bytes(file.read_bytes()[:-3])
     assert "The files of a TFDS set must be complete; prepare" in error("wikitext103", tmp_path)
-    file.write_bytes(b"")
-    assert "must have 5 examples. Received: 0" in error("wikitext103", tmp_path)
-    file.unlink()
-    assert f"Received: no {file}, and 0 more are missing" in error("wikitext103", tmp_path)
 
 
 def test_without_files_and_without_a_network_nothing_is_written(tmp_path, monkeypatch):

@@ -6,9 +6,9 @@ import pytest
 import tensorflow as tf
 import torch
 
-from trainers.engine.layer_state import _generators
 from trainers.layers.transformer import AttentionXavier, DecoderBlock, SinusoidalPositions, TransformerBlock
 from trainers.system.errors import ConfigError
+from trainers.system.private import all_layers
 
 WIDTH, HEADS, INNER = 16, 4, 40
 SIZES = {"width": WIDTH, "heads": HEADS, "inner": INNER}
@@ -163,22 +163,16 @@ def test_the_softmax_of_an_attention_is_in_float32(policy):
     np.testing.assert_allclose(tf.reduce_sum(weights, axis=-1), 1, rtol=0, atol=1e-5)
 
 
-def test_dropouts_are_four_places_that_a_run_can_seed():
-    block = TransformerBlock(**SIZES, dropout=0.3, attention_dropout=0.2, activation_dropout=0.1)
-    block.build((None, None, WIDTH))
-    dropouts = [layer for layer in block._flatten_layers() if isinstance(layer, keras.layers.Dropout)]
-    assert sorted(layer.rate for layer in dropouts) == [0.1, 0.2, 0.3, 0.3]
-    assert {id(generator) for generator in _generators(block)} == {id(layer.seed_generator) for layer in dropouts}
-    assert block.attention.dropout == 0.2
-    assert block.activation_dropout.rate == 0.1
-
-
-def test_a_decoder_block_has_two_places_more():
-    block = DecoderBlock(**SIZES, dropout=0.3, attention_dropout=0.2, activation_dropout=0.1)
-    block.build((None, None, WIDTH), (None, None, WIDTH))
-    dropouts = [layer for layer in block._flatten_layers() if isinstance(layer, keras.layers.Dropout)]
-    assert sorted(layer.rate for layer in dropouts) == [0.1, 0.2, 0.2, 0.3, 0.3, 0.3]
-    assert {id(generator) for generator in _generators(block)} == {id(layer.seed_generator) for layer in dropouts}
+@pytest.mark.parametrize(
+    ("kind", "shapes", "rates"),
+    [(TransformerBlock, 1, [0.1, 0.2, 0.3, 0.3]), (DecoderBlock, 2, [0.1, 0.2, 0.2, 0.3, 0.3, 0.3])],
+)
+def test_every_place_of_a_dropout_has_its_rate(kind, shapes, rates):
+    block = kind(**SIZES, dropout=0.3, attention_dropout=0.2, activation_dropout=0.1)
+    block.build(*[(None, None, WIDTH)] * shapes)
+    dropouts = [layer for layer in all_layers(block) if isinstance(layer, keras.layers.Dropout)]
+    assert sorted(layer.rate for layer in dropouts) == rates
+    assert (block.attention.dropout, block.activation_dropout.rate) == (0.2, 0.1)
 
 
 @pytest.mark.parametrize("place", ["dropout", "attention_dropout", "activation_dropout"])
@@ -241,28 +235,18 @@ def test_positions_are_exact_in_half_precision(dtype, tolerance):
 
 
 @pytest.mark.parametrize("policy", ["float32", "mixed_float16", "mixed_bfloat16"])
-def test_a_saved_model_of_the_parts_loads(policy, tmp_path):
+@pytest.mark.parametrize("kind", [TransformerBlock, DecoderBlock])
+def test_a_saved_model_of_the_parts_loads(policy, kind, tmp_path):
     keras.config.set_dtype_policy(policy)
-    inputs = keras.Input((None, WIDTH))
-    block = TransformerBlock(**SIZES, dropout=0.3, attention_dropout=0.2, activation_dropout=0.1, normalize_first=False)
-    model = keras.Model(inputs, block(SinusoidalPositions()(inputs)))
+    inputs = [keras.Input((None, WIDTH)) for _ in range(1 if kind is TransformerBlock else 2)]
+    block = kind(**SIZES, dropout=0.3, attention_dropout=0.2, activation_dropout=0.1, normalize_first=False)
+    model = keras.Model(inputs, block(SinusoidalPositions()(inputs[0]), *inputs[1:]))
     model.save(tmp_path / "model.keras")
     keras.config.set_dtype_policy("float32")
     loaded = keras.models.load_model(tmp_path / "model.keras")
     assert loaded.layers[-1].get_config() == block.get_config()
     assert loaded.output.dtype == policy.removeprefix("mixed_")
-    x = vectors(2, 5)
-    np.testing.assert_array_equal(loaded(x), model(x))
-
-
-def test_a_saved_decoder_block_loads(tmp_path):
-    inputs = [keras.Input((None, WIDTH)), keras.Input((None, WIDTH))]
-    block = DecoderBlock(**SIZES, dropout=0.3, attention_dropout=0.2, activation_dropout=0.1, normalize_first=False)
-    model = keras.Model(inputs, block(*inputs))
-    model.save(tmp_path / "model.keras")
-    loaded = keras.models.load_model(tmp_path / "model.keras")
-    assert loaded.layers[-1].get_config() == block.get_config()
-    x = [vectors(2, 5), vectors(2, 3)]
+    x = [vectors(2, 5), vectors(2, 3)][: len(inputs)]
     np.testing.assert_array_equal(loaded(x), model(x))
 
 

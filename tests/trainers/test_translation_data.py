@@ -10,7 +10,7 @@ from trainers.engine.data import Feed
 from trainers.engine.flags import make_config
 from trainers.system.errors import ConfigError, DataError
 from trainers.tasks import cache
-from trainers.tasks.translation.bleu import translate_lines
+from trainers.tasks.translation.beam_search import translate_lines
 from trainers.tasks.translation.config import EOS, ParallelTextFlags
 from trainers.tasks.translation.data import load_translation
 from trainers.tasks.translation.number_words import number_pairs

@@ -7,13 +7,11 @@ import tensorflow as tf
 import torch
 
 from tests.trainers.test_transformer import copy_block, positions_of_tensor2tensor
-from trainers.engine.layer_state import _generators
 from trainers.system.errors import ConfigError
+from trainers.system.private import all_layers
 from trainers.tasks.translation.config import BOS, EOS, PAD, TranslatorSizes
 from trainers.tasks.translation.models import (
     build_translation_model,
-    cross_entropy,
-    padding_mask,
     smoothed_cross_entropy,
 )
 
@@ -184,14 +182,13 @@ def test_one_matrix_serves_source_target_and_output(model):
     assert set(np.flatnonzero(gradient.any(axis=1))) == {*inputs["source"][0], BOS, read}
 
 
-def test_every_weight_has_a_gradient_and_every_dropout_can_be_seeded(model):
+def test_every_weight_has_a_gradient_and_every_dropout_is_a_layer_of_its_own(model):
     with tf.GradientTape() as tape:
         loss = tf.reduce_sum(model(batch(), training=True) ** 2)
     for weight, gradient in zip(model.trainable_variables, tape.gradient(loss, model.trainable_variables), strict=True):
         assert np.any(tf.convert_to_tensor(gradient)), weight.path
-    dropouts = [layer for layer in model._flatten_layers() if isinstance(layer, keras.layers.Dropout)]
+    dropouts = [layer for layer in all_layers(model) if isinstance(layer, keras.layers.Dropout)]
     assert len(dropouts) == 2 + SIZES["layers"] * (4 + 6)
-    assert {id(generator) for generator in _generators(model)} == {id(layer.seed_generator) for layer in dropouts}
 
 
 def steps_with_parents(model, source, tokens, parents):
@@ -230,7 +227,7 @@ def test_half_precision_has_finite_gradients_in_float32_and_steps_like_itself(po
     assert half.encode(inputs["source"]).dtype == policy.removeprefix("mixed_")
     with tf.GradientTape() as tape:
         logits = half(inputs, training=True)
-        loss = tf.reduce_mean(cross_entropy(inputs["target"], logits)) * 2.0**10
+        loss = tf.reduce_mean(smoothed_cross_entropy(inputs["target"], logits, 0.0)) * 2.0**10
     assert logits.dtype == "float32"
     for gradient in tape.gradient(loss, half.trainable_variables):
         assert gradient.dtype == "float32"
@@ -294,18 +291,6 @@ def test_losses_and_their_gradients_equal_those_of_torch(smoothing):
     np.testing.assert_allclose(losses, expected.detach().numpy().reshape(4, 6), rtol=1e-5, atol=1e-5)
     np.testing.assert_allclose(tape.gradient(losses, ours), theirs.grad.numpy(), rtol=0, atol=1e-6)
     assert not np.any(losses[0, 2:])
-
-
-def test_cross_entropy_is_the_loss_without_smoothing():
-    logits, targets = logits_and_targets()
-    probabilities = np.exp(logits - np.log(np.exp(logits).sum(axis=-1, keepdims=True)))
-    right = np.take_along_axis(probabilities, targets[:, :, None], axis=-1)[:, :, 0]
-    np.testing.assert_allclose(cross_entropy(targets, logits), np.where(targets == PAD, 0, -np.log(right)), rtol=1e-4)
-    assert not np.allclose(smoothed_cross_entropy(targets, logits, 0.1), cross_entropy(targets, logits), rtol=0.01)
-
-
-def test_padding_mask_is_true_for_subwords():
-    np.testing.assert_array_equal(padding_mask(np.array([[5, EOS, PAD]])), [[[True, True, False]]])
 
 
 @pytest.mark.parametrize(

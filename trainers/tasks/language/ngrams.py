@@ -52,7 +52,7 @@ class KneserNey:
         self.pairs, counts = np.unique(self._pairs(text[:-1], text[1:]), return_counts=True)
         first, second = np.divmod(self.pairs, vocabulary_size)
         self.below = self._lower_order(np.bincount(second, minlength=vocabulary_size))
-        discounts = _discounts(counts)[np.minimum(counts, 3)]
+        discounts = discounts_of(counts)[np.minimum(counts, 3)]
         # At least 1, for words that nothing follows.
         total = np.maximum(np.bincount(first, counts, vocabulary_size), 1)
         self.own = (counts - discounts) / total[first]
@@ -66,14 +66,14 @@ class KneserNey:
         return np.asarray(own + self.left[before] * self.below[words])
 
     def _lower_order(self, counts: np.ndarray) -> np.ndarray:
-        own = (counts - _discounts(counts)[np.minimum(counts, 3)]) / counts.sum()
+        own = (counts - discounts_of(counts)[np.minimum(counts, 3)]) / counts.sum()
         return np.asarray(own + (1 - own.sum()) / self.vocabulary_size)
 
     def _pairs(self, first: np.ndarray, second: np.ndarray) -> np.ndarray:
         return np.asarray(first.astype(np.int64) * self.vocabulary_size + second)
 
 
-def _discounts(counts: np.ndarray) -> np.ndarray:
+def discounts_of(counts: np.ndarray) -> np.ndarray:
     """The discounts of items seen never, once, twice and more often, estimated from how many there are of each."""
     once, twice, thrice, four = (max(1, int(np.sum(counts == n))) for n in range(1, 5))
     share = once / (once + 2 * twice)

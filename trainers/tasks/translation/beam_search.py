@@ -1,5 +1,6 @@
-"""Beam search for the likeliest translations of a batch of sources."""
+"""Beam search for the likeliest translations, of a batch of sources or of the lines of a text."""
 
+from collections.abc import Callable, Iterator, Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -7,6 +8,12 @@ import tensorflow as tf
 
 from trainers.tasks.translation.config import BOS, EOS, PAD
 from trainers.tasks.translation.models import TranslationModel
+from trainers.tasks.translation.subwords import Subwords
+
+ROWS = 64  # sentences that are translated together
+MOST_TOKENS = ROWS * 256  # per group of sentences, including padding
+
+Search = Callable[[np.ndarray], np.ndarray]  # from sources [n, positions] to translations [n, positions]
 
 
 class _Beams(NamedTuple):
@@ -63,7 +70,7 @@ class BeamSearch:
 
     def _search(self, source: Any) -> tuple[Any, Any]:
         longest = tf.reduce_sum(tf.cast(source != PAD, tf.int32), axis=1) + self.extra_length
-        memory, past = self._start(source)
+        memory, past = self.start(source)
         state = self._first_state(tf.shape(source)[0], past)
         last: _Beams = tf.while_loop(
             lambda state: self._may_improve(state, longest),
@@ -75,15 +82,15 @@ class BeamSearch:
         lengths = tf.reduce_sum(tf.cast(last.best_tokens != PAD, tf.int32), axis=1)
         return last.best_tokens[:, : tf.reduce_max(lengths)], last.best_score
 
-    def _start(self, source: Any) -> tuple[Any, Any]:
+    def start(self, source: Any) -> tuple[Any, Any]:
         """The memory, which stays the same in all steps, and the past, which each step extends."""
         return self.model.start(source, self.beam)
 
-    def _logits(self, tokens: Any, past: Any, memory: Any) -> tuple[Any, Any]:
+    def logits(self, tokens: Any, past: Any, memory: Any) -> tuple[Any, Any]:
         """The logits [batch, beam, vocabulary] after the live hypotheses, and the past that includes them."""
         return self.model.step(tokens[:, :, -1], past, memory)
 
-    def _follow(self, past: Any, parents: Any) -> Any:
+    def follow(self, past: Any, parents: Any) -> Any:
         """The past of new hypotheses, each of which continues an old one."""
         return past.follow(parents)
 
@@ -106,13 +113,13 @@ class BeamSearch:
 
     def _step(self, state: _Beams, memory: Any, longest: Any) -> _Beams:
         count = tf.shape(state.tokens)[2]
-        logits, past = self._logits(state.tokens, state.past, memory)
+        logits, past = self.logits(state.tokens, state.past, memory)
         log_p, parents, words = self._candidates(state.log_p, logits, count >= longest)
         best_tokens, best_score = self._best(state, log_p, parents, words)
         log_p, order = tf.math.top_k(tf.where(words == EOS, -np.inf, log_p), self.beam)
         parents, words = (tf.gather(x, order, batch_dims=1) for x in (parents, words))
         tokens = tf.concat([tf.gather(state.tokens, parents, batch_dims=1), words[:, :, None]], axis=2)
-        return _Beams(tokens, log_p, best_tokens, best_score, self._follow(past, parents))
+        return _Beams(tokens, log_p, best_tokens, best_score, self.follow(past, parents))
 
     def _candidates(self, log_p: Any, logits: Any, must_end: Any) -> tuple[Any, Any, Any]:
         """The likeliest continuations, at least `beam` of which do not end: log probabilities, parents and words."""
@@ -134,3 +141,34 @@ class BeamSearch:
         better = score > state.best_score
         so_far = tf.pad(state.best_tokens, [[0, 0], [0, 1]], constant_values=PAD)
         return tf.where(better[:, None], tokens, so_far), tf.where(better, score, state.best_score)
+
+
+def translate_lines(lines: Sequence[str], subwords: Subwords, search: Search) -> list[str]:
+    """Translates every line; blank lines stay blank."""
+    sources = subwords.encode_with_end(lines)
+    translations: list[str] = [""] * len(lines)
+    full = [number for number, line in enumerate(lines) if line.strip()]
+    by_length = sorted(full, key=lambda number: len(sources[number]))  # for little padding
+    for numbers in _groups(by_length, [len(source) for source in sources]):
+        found = search(_padded([sources[number] for number in numbers]))
+        for number, text in zip(numbers, subwords.decode(found.tolist()), strict=True):
+            translations[number] = text
+    return translations
+
+
+def _groups(by_length: Sequence[int], lengths: Sequence[int]) -> Iterator[Sequence[int]]:
+    """Groups of lines to translate together: up to 64, and fewer if long, as attention needs quadratic memory."""
+    first = 0
+    while first < len(by_length):
+        rows = ROWS
+        while rows > 1 and rows * lengths[by_length[min(first + rows, len(by_length)) - 1]] > MOST_TOKENS:
+            rows //= 2
+        yield by_length[first : first + rows]
+        first += rows
+
+
+def _padded(rows: Sequence[Sequence[int]]) -> np.ndarray:
+    padded = np.full((len(rows), max(map(len, rows))), PAD, np.int32)
+    for row, tokens in zip(padded, rows, strict=True):
+        row[: len(tokens)] = tokens
+    return padded

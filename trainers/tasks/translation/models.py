@@ -156,13 +156,10 @@ def padding_mask(source: Any) -> Any:
     return tf.not_equal(source, PAD)[:, None]
 
 
-def cross_entropy(targets: Any, logits: Any) -> Any:
-    """The negative log probability of every subword, float32 [batch, positions]; 0 for `PAD`."""
-    return smoothed_cross_entropy(targets, logits, 0.0)
-
-
 def smoothed_cross_entropy(targets: Any, logits: Any, smoothing: float) -> Any:
-    """`cross_entropy` with the share `smoothing` of each target spread evenly over the whole vocabulary.
+    """The negative log probability of every subword, float32 [batch, positions]; 0 for `PAD`.
+
+    The share `smoothing` of each target is spread evenly over the whole vocabulary:
 
     loss = -(1 - smoothing) log p(target) - smoothing / vocabulary * sum of log p(subword) over all subwords
 

@@ -37,7 +37,7 @@ def number_pairs(count: int, seed: int, held_out: bool) -> list[tuple[str, str]]
         number = draw(generator)
         if is_held_out(number) == held_out and (kind, number) not in seen:
             seen.add((kind, number))
-            pairs[_words(ENGLISH, method, number), _words(GERMAN, method, number)] = None
+            pairs[in_words(ENGLISH, method, number), in_words(GERMAN, method, number)] = None
     return list(pairs)
 
 
@@ -45,7 +45,7 @@ def is_held_out(number: int) -> bool:
     return number >= ALWAYS_SEEN and zlib.crc32(b"%d" % number) % HELD_OUT == 0
 
 
-def _words(language: Any, method: str, number: int) -> str:
+def in_words(language: Any, method: str, number: int) -> str:
     words: str = getattr(language, method)(number)
     # num2words 0.5 says "einhunderteinstausend", and makes the same mistake in all such thousands.
     return words.replace("einstausend", "eintausend")
