@@ -12,6 +12,7 @@ import pytest
 import tensorflow as tf
 import tensorflow_datasets as tfds
 
+from tests.trainers.batches import assert_same, take
 from trainers.engine.data import Feed, fingerprint
 from trainers.system.errors import DataError
 from trainers.tasks import cache
@@ -150,17 +151,6 @@ def sets(root):
 @pytest.fixture(params=KINDS)
 def images(request, sets):
     return sets[request.param]
-
-
-def take(dataset, count):
-    return [tuple(part.numpy() for part in batch) for batch in dataset.take(count)]
-
-
-def assert_same(batches, others):
-    assert len(batches) == len(others)
-    for batch, other in zip(batches, others, strict=True):
-        for part, other_part in zip(batch, other, strict=True):
-            np.testing.assert_array_equal(part, other_part)
 
 
 def test_each_kind_has_its_source(sets):
@@ -492,20 +482,6 @@ def test_truncated_files_and_other_kinds_of_files_have_no_shape(tmp_path, conten
     assert shape_of(tmp_path, content) == [0, 0, 0]
 
 
-def test_truncated_files_fail_or_are_left_out(tmp_path, caplog):
-    write_photographs(tmp_path, 3)
-    bad = [str(tmp_path / "train" / "class_00" / "a.jpg"), str(tmp_path / "val" / "class_01" / "b.png")]
-    for path, content in zip(bad, (JPEG[:-9], PNG[:-9]), strict=True):
-        with open(path, "wb") as file:
-            file.write(content)
-    with pytest.raises(DataError, match=f"bad_images='skip'` leaves the others out. Received: {bad[0]} and 1 more"):
-        load("folder", str(tmp_path), SIZE)
-    data = load("folder", str(tmp_path), SIZE, False, "skip")
-    assert f"left out 2 images that cannot be decoded: {bad[0]}, {bad[1]}" in caplog.messages
-    assert (data.train.size, data.validation.size) == (3, 3)
-    assert len(take(data.train.training(Feed(3)), 2)) == 2
-
-
 def test_a_folder_with_validation_and_test_has_both(tmp_path):
     write_photographs(tmp_path, 3)
     shutil.copytree(tmp_path / "val", tmp_path / "test")
@@ -592,20 +568,23 @@ def test_a_folder_like_that_of_tiny_imagenet_is_read(tmp_path):
         load("folder", str(tmp_path))
 
 
-def test_files_that_are_corrupt_inside_are_named_or_left_out(tmp_path, caplog):
+def test_files_that_are_cut_or_corrupt_inside_are_named_or_left_out(tmp_path, caplog):
     write_photographs(tmp_path, 3)
     large = tf.io.encode_png(picture(0, 90, 80)).numpy()
     jpeg = bytearray(JPEG)
     start = jpeg.index(b"\xff\xc0") + 9  # the number of colours, in the header of the frame
     jpeg[start] = 77
-    bad = [tmp_path / "train/class_00/a.jpg", tmp_path / "train/class_00/b.png", tmp_path / "val/class_01/c.png"]
-    for path, content in zip(bad, (bytes(jpeg), large[:300] + b"?" + large[301:], b""), strict=True):
-        path.write_bytes(content)
-    with pytest.raises(DataError, match=f"Received: {bad[0]} and 2 more"):
+    contents = {"train/class_00/a.jpg": bytes(jpeg), "train/class_00/b.png": large[:300] + b"?" + large[301:]}
+    contents |= {"val/class_01/c.png": b"", "val/class_01/d.jpg": JPEG[:-9], "val/class_02/e.png": PNG[:-9]}
+    for name, content in contents.items():
+        (tmp_path / name).write_bytes(content)
+    bad = [tmp_path / name for name in contents]
+    with pytest.raises(DataError, match=f"bad_images='skip'` leaves the others out. Received: {bad[0]} and 4 more"):
         load("folder", str(tmp_path), SIZE)
     data = load("folder", str(tmp_path), SIZE, bad_images="skip")
     assert caplog.messages[-1].endswith(": " + ", ".join(map(str, bad)))
     assert (data.train.size, data.validation.size) == (3, 3)
+    assert len(take(data.train.training(Feed(3)), 2)) == 2
 
 
 def test_whatever_else_lies_in_a_class_folder_neither_hangs_nor_crashes(tmp_path, caplog):

@@ -11,7 +11,6 @@ from trainers.tasks.language.ngrams import (
     bigram_perplexity,
     discounts_of,
     unigram_loss,
-    unigram_perplexity,
     unigram_probabilities,
 )
 
@@ -91,7 +90,7 @@ def test_discounts_are_those_of_chen_and_goodman():
 def test_perplexity_counts_every_token_of_the_validation_text():
     probabilities = unigram_probabilities(TRAIN, SIZE)
     mean = sum(math.log(probabilities[word]) for word in VALIDATION) / len(VALIDATION)
-    assert unigram_perplexity(TRAIN, VALIDATION, SIZE) == pytest.approx(math.exp(-mean))
+    assert math.exp(unigram_loss(TRAIN, VALIDATION, SIZE)) == pytest.approx(math.exp(-mean))
     with_end = np.append(np.int32(END), TRAIN)
     before = [END, *VALIDATION.tolist()]
     logs = [math.log(kneser_ney(with_end, before[i], word)) for i, word in enumerate(VALIDATION[:40].tolist())]
@@ -102,6 +101,6 @@ def test_perplexity_counts_every_token_of_the_validation_text():
 def test_a_bigram_knows_more_than_a_unigram_and_neither_more_than_the_rule():
     steps = np.array([3, 1, 1, 1]) / 6
     rule = math.exp(-(steps * np.log(steps)).sum())
-    unigram, bigram = unigram_perplexity(TRAIN, VALIDATION, SIZE), bigram_perplexity(TRAIN, VALIDATION, SIZE, END)
+    unigram, bigram = math.exp(unigram_loss(TRAIN, VALIDATION, SIZE)), bigram_perplexity(TRAIN, VALIDATION, SIZE, END)
     assert rule < bigram < 0.3 * unigram
     assert unigram == pytest.approx(27, rel=0.1)

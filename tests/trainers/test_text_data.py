@@ -12,6 +12,7 @@ import numpy as np
 import pytest
 import tensorflow_datasets as tfds
 
+from tests.trainers.batches import assert_same, take
 from trainers.engine.data import Feed
 from trainers.engine.flags import make_config
 from trainers.system.errors import ConfigError, DataError
@@ -32,20 +33,6 @@ SPLITS = ("train", "valid", "test")
 def text_of(tokens):
     """Numbers from 1 on, after the one that stands before the first."""
     return np.arange(tokens + 1, dtype=np.int32)
-
-
-def take(dataset, count=-1):
-    return [
-        (inputs["tokens"].numpy(), inputs["targets"].numpy(), targets.numpy(), weights.numpy())
-        for inputs, targets, weights in dataset.take(count)
-    ]
-
-
-def assert_same(batches, others):
-    assert len(batches) == len(others)
-    for batch, other in zip(batches, others, strict=True):
-        for part, other_part in zip(batch, other, strict=True):
-            np.testing.assert_array_equal(part, other_part)
 
 
 def write_wikitext(folder, train=TRAIN, valid=VALID, test=None, suffix=".tokens"):

@@ -5,6 +5,7 @@ import itertools
 import numpy as np
 import pytest
 
+from tests.trainers.batches import assert_same, take
 from trainers.engine.data import Feed
 from trainers.system.errors import DataError
 from trainers.tasks.translation.config import BOS, EOS, PAD
@@ -25,13 +26,6 @@ def make_source(pairs=300, seed=0, mean=2.6):
     return TranslationBatches(*map(Sequences.of, sides))
 
 
-def take(dataset, count=-1):
-    return [
-        (inputs["source"].numpy(), inputs["target"].numpy(), targets.numpy(), weights.numpy())
-        for inputs, targets, weights in dataset.take(count)
-    ]
-
-
 def pairs_of(batch):
     """The numbers of the pairs in a micro-batch."""
     return ((batch[0][:, 0] - 10) // 2).tolist()
@@ -39,13 +33,6 @@ def pairs_of(batch):
 
 def tokens_of(batch):
     return len(batch[0]) * max(batch[0].shape[1], batch[1].shape[1])
-
-
-def assert_same(batches, others):
-    assert len(batches) == len(others)
-    for batch, other in zip(batches, others, strict=True):
-        for part, other_part in zip(batch, other, strict=True):
-            np.testing.assert_array_equal(part, other_part)
 
 
 @pytest.fixture(scope="module")

@@ -45,7 +45,9 @@ def make_bands(vocabulary_size: int, width: int, cutoffs: Sequence[int], factor:
 class _Banded(keras.layers.Layer):
     """Base class of the two layers: the bands and their weights."""
 
-    def __init__(self, vocabulary_size: int, width: int, cutoffs: Sequence[int], factor: int, **kwargs: Any) -> None:
+    def __init__(
+        self, vocabulary_size: int, width: int, cutoffs: Sequence[int] = (), factor: int = 4, **kwargs: Any
+    ) -> None:
         super().__init__(**kwargs)
         self.vocabulary_size, self.width, self.cutoffs, self.factor = vocabulary_size, width, tuple(cutoffs), factor
         self.bands = make_bands(vocabulary_size, width, self.cutoffs, factor)
@@ -88,11 +90,6 @@ class AdaptiveEmbedding(_Banded):
         cutoffs: The first word of each tail; increasing.
         factor: How much narrower each band is than the one before.
     """
-
-    def __init__(
-        self, vocabulary_size: int, width: int, cutoffs: Sequence[int] = (), factor: int = 4, **kwargs: Any
-    ) -> None:
-        super().__init__(vocabulary_size, width, cutoffs, factor, **kwargs)
 
     def build(self, tokens_shape: Any = None) -> None:
         normals = [keras.initializers.RandomNormal(stddev=band.width**-0.5) for band in self.bands]

@@ -1,7 +1,5 @@
 """The loss of a model that knows how frequent every word is and nothing else: a model that fails still learns that."""
 
-import math
-
 import numpy as np
 
 ADDED = 0.1  # to the count of every word, so that none is impossible
@@ -26,11 +24,6 @@ def unigram_loss(train: np.ndarray, validation: np.ndarray, vocabulary_size: int
 def unigram_probabilities(train: np.ndarray, vocabulary_size: int) -> np.ndarray:
     counts = np.bincount(train, minlength=vocabulary_size) + ADDED
     return np.asarray(counts / counts.sum())
-
-
-def unigram_perplexity(train: np.ndarray, validation: np.ndarray, vocabulary_size: int) -> float:
-    """The perplexity of `validation` under the word frequencies of `train`."""
-    return math.exp(unigram_loss(train, validation, vocabulary_size))
 
 
 def bigram_perplexity(train: np.ndarray, validation: np.ndarray, vocabulary_size: int, end: int) -> float:

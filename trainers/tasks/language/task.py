@@ -22,7 +22,7 @@ from trainers.system.files import atomic_file
 from trainers.tasks.language.config import LanguageConfig, LanguageSizes
 from trainers.tasks.language.data import TextData, load_text, split_words
 from trainers.tasks.language.models import build_language_model
-from trainers.tasks.language.ngrams import UNIGRAM_LOSS, bigram_perplexity, unigram_loss, unigram_perplexity
+from trainers.tasks.language.ngrams import UNIGRAM_LOSS, bigram_perplexity, unigram_loss
 from trainers.tasks.language.sources import IGNORED, ValidationWindows
 from trainers.tasks.language.vocabulary import END, Vocabulary
 
@@ -81,7 +81,7 @@ def baselines(text: TextData) -> dict[str, float]:
     """Perplexities of the same validation tokens under unigram and bigram models."""
     texts, vocabulary = (text.train_tokens, text.validation_tokens), text.vocabulary
     return {
-        "unigram": unigram_perplexity(*texts, vocabulary.size),
+        "unigram": math.exp(unigram_loss(*texts, vocabulary.size)),
         "bigram": bigram_perplexity(*texts, vocabulary.size, vocabulary.end),
     }
 

@@ -106,9 +106,9 @@ class BeamSearch:
 
     def _may_improve(self, state: _Beams, longest: Any) -> Any:
         # A log probability only falls, and the penalty favours the longest hypothesis.
-        return tf.reduce_any(self._score(state.log_p[:, 0], longest) > state.best_score)
+        return tf.reduce_any(self.score(state.log_p[:, 0], longest) > state.best_score)
 
-    def _score(self, log_p: Any, length: Any) -> Any:
+    def score(self, log_p: Any, length: Any) -> Any:
         return log_p / tf.cast(length, tf.float32) ** self.length_penalty
 
     def _step(self, state: _Beams, memory: Any, longest: Any) -> _Beams:
@@ -134,7 +134,7 @@ class BeamSearch:
         """The better of the best hypothesis so far and the best of those that end here."""
         ending = tf.where(words == EOS, log_p, -np.inf)[:, : self.beam]
         which = tf.argmax(ending, axis=1)[:, None]
-        score = self._score(tf.reduce_max(ending, axis=1), tf.shape(state.tokens)[2])
+        score = self.score(tf.reduce_max(ending, axis=1), tf.shape(state.tokens)[2])
         parent = tf.gather(parents, which, batch_dims=1)
         tokens = tf.gather(state.tokens, parent, batch_dims=1)[:, 0, 1:]
         tokens = tf.pad(tokens, [[0, 0], [0, 1]], constant_values=EOS)
