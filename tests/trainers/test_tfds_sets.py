@@ -69,7 +69,8 @@ def test_a_set_says_how_to_get_it_by_hand(tmp_path):
 def test_without_a_network_a_download_fails_at_once_and_writes_nothing(tmp_path, no_network):
     for name, host in (("emnist/digits", "biometrics.nist.gov"), ("wmt16_translate/de-en", "data.statmt.org")):
         said = error(require_prepared, make_builder(name, str(tmp_path), ""), name, True)
-        assert said.startswith(f"Downloading {name} needs a network. Try again, or copy the prepared set to {tmp_path}")
+        assert said.startswith(f"Downloading {name} needs a network. ")
+        assert f", or copy the prepared set to {tmp_path}" in said
         assert said.endswith(f"Received: no answer from {host}")
     assert not list(tmp_path.iterdir())
 
