@@ -76,6 +76,7 @@ def without_ray(folder, epochs, seeds):
 def seconds_to_read(folder):
     """Prints how long a sweep takes whose 1,000 trials are all finished."""
     os.environ["KERAS_BACKEND"] = "tensorflow"
+    import trainers.evidence.summary  # noqa: F401 - imported by the sweep otherwise
     from trainers.engine.flags import make_config
     from trainers.engine.folder import RunFolder
     from trainers.results.trials import Result
