@@ -26,6 +26,8 @@ def test_a_call_returns_the_table_and_the_file_reads_back_into_the_same(tmp_path
     warmups = {"warmups": ["none", "linear"], "warmup_periods": [3, 10], "learning_rates": [1e-2]}
     table = sweep.run(TASK, tmp_path, **{**FLAGS, **warmups, "sweep": {"weight_decay": [0, 0.1]}})
     pandas.testing.assert_frame_equal(table, sweep.read(tmp_path))
+    recorded = json.loads((tmp_path / "config.json").read_text())["resolved"]
+    assert recorded == {"objective": "val_error", "direction": "min"}  # for reports on a task that they do not know
     assert len(table) == 3 * 2 * 2
     assert set(table.warmup) == {"none", "linear"}
     assert set(table.weight_decay) == {0.0, 0.1}

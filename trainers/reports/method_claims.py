@@ -20,17 +20,17 @@ from trainers.results.formats import counted, listed
 from trainers.results.methods import METHODS, VARIANTS, label_of
 from trainers.results.paper import TABLES
 from trainers.results.runs import Sweep
-from trainers.results.tasks import Terms
+from trainers.results.tasks import IMAGES, LANGUAGE, TASKS, TRANSLATION, Terms, task_title
 
 WARMUPS, FIRST_STEPS, NO_WARMUP, _ = QUESTIONS
 WORSE = (
     "yes if Adam without warmup is worse by more than the margin (90 % interval wholly outside) or diverges more often "
     "(Fisher's exact test, p < 0.05); no if it is better or inside the margin"
 )
-TITLES = {
-    "image_classification": ("Image classification", "“indistinguishable” (ImageNet)"),
-    "language_modeling": ("Language modelling", "“minimal impact” (WikiText-103)"),
-    "machine_translation": ("Machine translation", "“no perceptible differences” (WMT16)"),
+QUOTES = {
+    IMAGES: "“indistinguishable” (ImageNet)",
+    LANGUAGE: "“minimal impact” (WikiText-103)",
+    TRANSLATION: "“no perceptible differences” (WMT16)",
 }
 NEEDED = ("Adam needs warmup.", "“frequent need for learning rate warmup”")
 RULES = {style.label: style.label.removeprefix("RAdam (").removesuffix(" first)") for style in VARIANTS.values()}
@@ -68,9 +68,9 @@ def method_claims(sweeps: Sequence[JudgedSweep]) -> list[Claim]:
     """Claims about the paper's three tasks, swept or not, and any other; then about first steps and no warmup."""
     claims = []
     for task in dict.fromkeys([*TABLES, *(each.sweep.task for each in sweeps)]):
-        title, paper = TITLES.get(task, (task, "“substantively identical”"))
+        title, paper = task_title(task), QUOTES.get(task, "“substantively identical”")
+        subject = title.lower() if task in TASKS else task
         fitting = [each for each in sweeps if each.sweep.task == task]
-        subject = title.lower() if task in TITLES else task
         found = _sameness(f"{title}: {{}} do equally well.", paper, fitting, WARMUPS, subject)
         missing = _named(f"{title}: {{}} do equally well.", [label_of(method) for method in METHODS])
         claims += found or ([_missing(missing, paper)] if task in TABLES else [])

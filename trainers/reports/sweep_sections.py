@@ -13,17 +13,13 @@ from trainers.results.methods import METHODS, VARIANTS, label_of
 from trainers.results.paper import TABLES
 from trainers.results.results_csv import place
 from trainers.results.runs import Sweep
+from trainers.results.tasks import TASKS, task_title
 from trainers.study.checks import score
 from trainers.study.conditions import DYNAMIC, conditions
 from trainers.study.failures import Trained, has_losses, method_table
 from trainers.study.failures_figure import failure_charts
 from trainers.study.periods import can_judge, period_table
 
-KNOWN = {
-    "image_classification": "image classification",
-    "language_modeling": "language modelling",
-    "machine_translation": "machine translation",
-}
 # Settings that describe the size of a run, and how to phrase them.
 SIZES = {
     "steps": "{} updates",
@@ -68,7 +64,8 @@ def sweep_section(number: int, judged: JudgedSweep) -> Section:
         blocks.append(plain_table(f"sweep_{number}_cells", cell_by_cell, headings, rows, labels=labels, folded=True))
     blocks += study_blocks(number, sweep)
     blocks.append(seed_table(f"sweep_{number}_seeds", f"{caption}: every seed", table))
-    title = f"{KNOWN.get(sweep.task, sweep.task)}, {purpose(sweep)} ({sweep.folder.name})"
+    task = task_title(sweep.task).lower() if sweep.task in TASKS else sweep.task
+    title = f"{task}, {purpose(sweep)} ({sweep.folder.name})"
     return Section(name, f"Sweep: {title}", blocks)
 
 

@@ -24,6 +24,7 @@ from trainers.results.tasks import (
     margin_of,
     objective_named,
     sweep_command,
+    task_title,
 )
 from trainers.results.trials import Grid, Result
 from trainers.system.errors import ConfigError, require
@@ -310,6 +311,5 @@ def sweep_title(sweep: Sweep) -> str:
     """The model and the data of a sweep; the name of its folder if the data are not known."""
     config, task = sweep.folder.config, sweep.task
     model = str(config.get("model") or "")
-    known = TASKS.get(task)
-    what = MODELS.get(model, model) or (known and (known.model or known.title)) or task
+    what = MODELS.get(model, model) or (task in TASKS and TASKS[task].model) or task_title(task)
     return f"{what}, {data_title(config) or sweep.folder.name}"

@@ -186,6 +186,14 @@ DATA = {
 MODELS = {"mlp": "200-100-50 network", "small_resnet": "small residual network"}
 
 
+def task_title(name: str) -> str:
+    """
+    >>> task_title("language_modeling"), task_title("wine")
+    ('Language modelling', 'wine')
+    """
+    return TASKS[name].title if name in TASKS else name
+
+
 def data_title(config: Mapping[str, Any]) -> str:
     """
     >>> data_title({"dataset": "wikitext", "data_dir": "/data/wikitext-2"}), data_title({"dataset": "cifar10"})
