@@ -17,7 +17,6 @@ from tests.trainers import reports
 from trainers.evidence.config import EvidenceConfig
 from trainers.evidence.program import judge_sweeps
 from trainers.results.results_csv import read_results, results_csv
-from trainers.results.runs import read_runs
 from trainers.results.trials import Result
 from trainers.system.errors import ConfigError
 
@@ -67,6 +66,7 @@ def test_a_sweep_is_judged_and_the_figure_written(tmp_path, effect, verdict):
     assert "machine_translation, WMT16 English-German (the paper): Verdict on" in said
     rows = rows_of(tmp_path / "out")
     assert len(rows) == 3 + 9
+    assert {row["question"] for row in rows} == {"warmups"}
     assert {row["verdict"] for row in rows if row["source"] == "digits"} == {verdict}
     assert (float(rows[1]["mean"]), rows[1]["unit"]) == (pytest.approx(100 * effect, abs=0.05), "points")
     for kind in ("svg", "png", "pdf"):
@@ -79,17 +79,6 @@ def test_the_same_files_come_from_the_same_runs(tmp_path, digits):
         judged(digits, output_dir=str(tmp_path / name))
     for file in (tmp_path / "a").iterdir():
         assert file.read_bytes() == (tmp_path / "b" / file.name).read_bytes(), file.name
-
-
-def test_files_that_are_kept_say_what_the_trials_said(tmp_path):
-    sweep = reports.write_sweep(tmp_path / "digits", objective({"radam": 0.002}), GRID)
-    store = kept(sweep, tmp_path / "store")
-    for name, run in (("whole", sweep), ("kept", store), ("file", store / "results.csv")):
-        judged(run, output_dir=str(tmp_path / name), paper=False)
-    whole, without, file = (rows_of(tmp_path / name) for name in ("whole", "kept", "file"))
-    assert without == file
-    assert [{**row, "source": ""} for row in whole] == [{**row, "source": ""} for row in without]
-    assert len(read_runs([str(store)]).sweeps[0].runs) == 30  # and so on the page
 
 
 def test_a_file_alone_is_known_by_its_objective(tmp_path, digits):
@@ -106,19 +95,6 @@ def test_an_open_question_names_the_command(tmp_path):
     assert command in said
     said = judged(kept(sweep, tmp_path / "kept"), paper=False)  # elsewhere it cannot be gone on with
     assert "seeds would decide with a probability of 80 % if there is no difference." in said
-
-
-def test_no_warmup_and_first_steps_are_questions_of_their_own(tmp_path):
-    methods = ["none", "untuned_linear", "radam", "radam_nothing"]
-    sweep = reports.write_sweep(tmp_path / "s", objective({"none": 0.02}), {**GRID, "warmup": methods})
-    judged(sweep, output_dir=str(tmp_path / "out"), paper=False)
-    found = [(row["question"], row["first"], row["second"], row["verdict"]) for row in rows_of(tmp_path / "out")]
-    assert found == [
-        ("warmups", "untuned_linear", "radam", "equivalent"),
-        ("first steps", "radam", "radam_nothing", "equivalent"),
-        ("no warmup", "none", "untuned_linear", "different"),
-        ("no warmup", "none", "radam", "different"),
-    ]
 
 
 def test_a_margin_of_ones_own_counts(tmp_path):

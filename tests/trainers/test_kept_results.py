@@ -57,8 +57,8 @@ def test_a_table_alone_says_what_the_folder_of_the_sweep_says(tmp_path):
     (kept / RESULTS).write_text(results_csv(read_results(sweep), "val_error"))
     assert told(kept) == told(sweep)
     assert "Runs differ in threads: 1 (12 runs), 2 (6 runs)." in told(kept)[1]
-    ours, theirs = (judge_sweeps(EvidenceConfig((str(folder),))) for folder in (sweep, kept))
-    assert theirs == ours
+    ours, theirs, alone = (judge_sweeps(EvidenceConfig((str(path),))) for path in (sweep, kept, kept / RESULTS))
+    assert theirs == alone == ours
     assert "inconclusive" in ours
 
 
