@@ -3,7 +3,7 @@
 from collections.abc import Iterable, Sequence
 from typing import Any
 
-from trainers.evidence.comparison import LEAST_SEEDS, MOST, Comparison, Verdict, cell_differences, compare, judge
+from trainers.evidence.comparison import LEAST_SEEDS, MOST, Comparison, Verdict, cell_differences, judge
 from trainers.evidence.differences import LEVELS, Difference, Pair
 from trainers.results.formats import NOTHING, counted, decimals, listed, p_text, ranges, signed, significant, value_text
 from trainers.results.table import Table
@@ -25,14 +25,6 @@ def findings(table: Table, comparison: Comparison, terms: Terms) -> list[str]:
     sentences += [pair_sentence(table, comparison, each, terms) for each in comparison.differences]
     sentences += [rate_sentence(each) for each in comparison.rates if sum(each.diverged)]
     return sentences + ([advice] if (advice := advice_text(comparison, terms)) else [])
-
-
-def grouped_findings(
-    table: Table, groups: Iterable[tuple[str, Sequence[str]]], terms: Terms
-) -> list[tuple[Comparison, list[str]]]:
-    """The comparison and its findings for each of several groups of methods."""
-    compared = [compare(table, terms.margin, methods) for _, methods in groups]
-    return [(comparison, findings(table, comparison, terms)) for comparison in compared]
 
 
 def verdict_text(comparison: Comparison, terms: Terms) -> str:

@@ -11,8 +11,8 @@ from typing import Any
 from pandas import DataFrame
 
 from trainers.engine.folder import RunFolder
-from trainers.evidence.comparison import Comparison
-from trainers.evidence.findings import NOTE, cell_table, grouped_findings
+from trainers.evidence.comparison import Comparison, compare
+from trainers.evidence.findings import NOTE, cell_table, findings
 from trainers.evidence.questions import method_groups
 from trainers.evidence.tuned import TUNED_NOTE, TUNED_TITLE, Duel, duels, duels_csv, tuned_findings, tuned_table
 from trainers.results.formats import NOTHING, aligned, counted, decimals, fixed, markdown_table, significant, value_text
@@ -83,8 +83,8 @@ class Summary:
     terms: Terms = DEFAULT_TERMS
 
     @functools.cached_property
-    def compared(self) -> list[tuple[Comparison, list[str]]]:
-        return grouped_findings(self.table, method_groups(self.table), self.terms)
+    def compared(self) -> list[Comparison]:
+        return [compare(self.table, self.terms.margin, methods) for _, methods in method_groups(self.table)]
 
     @functools.cached_property
     def duels(self) -> list[Duel]:
@@ -96,10 +96,11 @@ class Summary:
         parts = [f"# {self._heading()}", markdown_table(cell_lines(table)), *notes(table), *mixtures(self.runs)]
         if self.compared:
             parts.append("## The methods compared")
-            for _, (verdict, *others) in self.compared:
+            for comparison in self.compared:
+                verdict, *others = findings(table, comparison, self.terms)
                 parts += [verdict, "\n".join(f"- {sentence}" for sentence in others)]
-            cells = cell_table(table, [comparison for comparison, _ in self.compared])
-            parts += [NOTE, "In each cell, with 90 % intervals:", markdown_table(cells)]
+            cells = markdown_table(cell_table(table, self.compared))
+            parts += [NOTE, "In each cell, with 90 % intervals:", cells]
         if self.duels:
             said = "\n".join(f"- {sentence}" for sentence in tuned_findings(table, self.duels, self.terms))
             parts += [f"## {TUNED_TITLE}", said, TUNED_NOTE, markdown_table(tuned_table(table, self.duels))]
@@ -109,7 +110,7 @@ class Summary:
         """The same for a terminal, without the comparison in each cell."""
         said = [*notes(self.table), *mixtures(self.runs)]
         parts = [self._heading(), aligned(cell_lines(self.table)), "\n".join(said)]
-        parts += ["\n".join(said) for _, said in self.compared]
+        parts += ["\n".join(findings(self.table, comparison, self.terms)) for comparison in self.compared]
         if self.duels:
             parts.append("\n".join([f"{TUNED_TITLE}:", *tuned_findings(self.table, self.duels, self.terms)]))
         return "\n\n".join(parts) + "\n"
