@@ -47,7 +47,8 @@ def mixtures(runs: DataFrame) -> list[str]:
 # The axes of the rows of the paper's tables, by their names in a sweep and on a page.
 PAPERS = ("learning_rate", "beta_2", "learning rate", "β₂")
 DEFAULT_TERMS = Terms()
-COLUMNS = ("mean", "std", "n", "diverged", "failed", "missing", "objective")
+ENDS = ("diverged", "failed", "missing")  # of runs that are not done
+COLUMNS = ("mean", "std", "n", *ENDS, "objective")
 
 
 def summary_csv(table: Table) -> str:
@@ -60,7 +61,7 @@ def summary_frame(table: Table) -> DataFrame:
     The numbers are those of the other tables, in the unit of the objective, with all digits.
     """
     rows = [
-        [*row, method, cell.mean, cell.deviation, cell.n, *map(cell.count, COLUMNS[3:6]), table.objective]
+        [*row, method, cell.mean, cell.deviation, cell.n, *map(cell.count, ENDS), table.objective]
         for (row, method), cell in table.cells.items()
     ]
     return DataFrame(rows, columns=[*table.row_names, METHOD, *COLUMNS], dtype=object)
@@ -136,7 +137,7 @@ def cell_text(cell: Cell, seeds: int, places: int) -> str:
     >>> cell_text(Cell({1: 19.4, 2: 19.6}, {3: "diverged"}), seeds=3, places=1)
     '19.5 ± 0.1 (2 of 3; 1 diverged)'
     """
-    ends = {name: cell.count(name) for name in COLUMNS[3:5] if cell.count(name)}
+    ends = {name: cell.count(name) for name in ENDS[:2] if cell.count(name)}
     if cell.mean is None:
         if seeds == 1:
             return next(iter(ends), NOTHING)
@@ -171,7 +172,7 @@ def _left_out(table: Table) -> list[str]:
     sentences = []
     for method in table.methods:
         ends = table.runs.status[table.runs.method == method].value_counts()
-        counts = {name: ends.get(name, 0) for name in COLUMNS[3:6]}
+        counts = {name: ends.get(name, 0) for name in ENDS}
         planned = ends.sum()
         left_out = ", ".join(f"{count} {name}" for name, count in counts.items() if count)
         if left_out:
