@@ -206,6 +206,7 @@ def test_an_optimizer_saved_in_its_first_steps_goes_on_bit_for_bit(name, tmp_pat
     whole.save(tmp_path / "model.keras")
     saved = keras.models.load_model(tmp_path / "model.keras")
     assert saved.optimizer.get_config() == whole.optimizer.get_config()
+    assert repr(saved.optimizer) == repr(whole.optimizer)
     for model in (whole, saved):
         model.fit(*small_data(), epochs=3, **fit)
     for ours, theirs in zip(saved.optimizer.variables, whole.optimizer.variables, strict=True):
