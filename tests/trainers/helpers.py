@@ -6,6 +6,7 @@ import functools
 import json
 import os
 import pathlib
+import stat
 import subprocess
 import sys
 import threading
@@ -78,6 +79,15 @@ def stopped_at_a_checkpoint(number=1):
         patch.setattr(Checkpoints, "save", save_and_stop)
         with pytest.raises(KeyboardInterrupt):
             yield
+
+
+def snapshot(folder):
+    """Every file with its content, every other thing with its kind."""
+    found = {}
+    for path in sorted(folder.rglob("*")):
+        mode = path.lstat().st_mode
+        found[path] = path.read_bytes() if stat.S_ISREG(mode) else stat.S_IFMT(mode)
+    return found
 
 
 def status(folder):

@@ -22,6 +22,7 @@ from tests.trainers.helpers import (
     program,
     records,
     run_tiny,
+    snapshot,
     status,
     tiny_flags,
 )
@@ -45,15 +46,6 @@ TINY = "tests.trainers.tiny"
 ROOT_USER = os.geteuid() == 0
 
 
-def snapshot(folder):
-    """Every file with its content, every other thing with its kind."""
-    found = {}
-    for path in sorted(folder.rglob("*")):
-        mode = path.lstat().st_mode
-        found[path] = path.read_bytes() if stat.S_ISREG(mode) else stat.S_IFMT(mode)
-    return found
-
-
 @pytest.fixture
 def refused():
     """Asserts that a program ends with the message in one line, with exit code 2, and changes nothing."""
@@ -74,43 +66,23 @@ def refused():
     ("flags", "message"),
     [
         ("--seed=-1", "--seed must be an integer between 0 and 2^32 - 1. Received: -1"),
-        ("--seed=4294967296", "--seed must be an integer between 0 and 2^32 - 1. Received: 4294967296"),
         ("--seed=1.5", "--seed must be an integer. Received: '1.5'"),
+        ("--steps=9223372036854775808", "--steps must be an integer between -2^63 and 2^63 - 1"),
         ("--xla=maybe", "--xla must be true or false. Received: 'maybe'"),
+        ("--optimizer=adamm", "--optimizer must be one of adam, radam, keras_adam, "),
         ("--learning_rate=", "--learning_rate must be a number. Received: ''"),
         ("--learning_rate=nan", "--learning_rate must be a number. Received: 'nan'"),
-        ("--checkpoint_minutes=nan", "--checkpoint_minutes must be a number. Received: 'nan'"),
         ("--weight_decay=-1", "--weight_decay must be a number >= 0. Received: -1.0"),
         ("--global_clipnorm=0", "--global_clipnorm must be a number > 0. Received: 0.0"),
-        ("--global_clipnorm=-1", "--global_clipnorm must be a number > 0. Received: -1.0"),
         ("--global_clipnorm=inf", "--global_clipnorm must be a number > 0. Received: inf"),
-        ("--global_clipnorm=nan", "--global_clipnorm must be a number. Received: 'nan'"),
-        ("--decay=step --decay_epochs=60,30", "--decay_epochs must be numbers > 0, each larger than the one before"),
-        ("--decay=step --decay_epochs=2,2", "--decay_epochs must be numbers > 0, each larger than the one before"),
-        ("--decay=step --decay_epochs=", "--decay_epochs must be numbers > 0"),
-        ("--decay=step --decay_epochs=-1,2", "--decay_epochs must be numbers > 0"),
-        ("--decay=step --decay_epochs=nan", "--decay_epochs must be a number. Received: 'nan'"),
-        ("--decay=step --decay_epochs=many", "--decay_epochs must be a number. Received: 'many'"),
-        ("--decay=step --decay_factor=0", "--decay_factor must be a number > 0. Received: 0.0"),
-        ("--decay=inverse_sqrt --decay_period=-3", "--decay_period must be a number > 0. Received: -3.0"),
-        ("--decay=inverse_sqrt --decay_period=nan", "--decay_period must be a number. Received: 'nan'"),
-        ("--warmup=linear --warmup_period=inf", "needs --warmup_period > 0, or --warmup_share. Received: inf"),
-        ("--warmup_period=7", "--warmup_period is for --warmup=linear and exponential, not for untuned_linear"),
-        ("--first_steps=nothing", "--first_steps is for --warmup=radam, not for untuned_linear (--first_steps=momen"),
-        ("--decay_factor=0.5", "not for constant (--decay_factor=0.1 takes it back). Received: 0.5"),
-        ("--decay=cosine --decay_epochs=1", "not for cosine (--decay_epochs=30,60 takes it back). Received: (1.0,)"),
-        (
-            "--decay=step --decay_period=9",
-            "--decay_period is for --decay=inverse_sqrt, not for step (--decay_period=4000",
-        ),
         ("--dropout=1", "--dropout must be in [0, 1). Received: 1.0"),
         ("--dropout=-0.1", "--dropout must be in [0, 1). Received: -0.1"),
-        ("--steps=9223372036854775808", "--steps must be an integer between -2^63 and 2^63 - 1"),
-        (
-            "--batch_size=1000000000000",
-            "--batch_size must be an integer between 1 and 2^31 - 1. Received: 1000000000000",
-        ),
-        ("--logical_devices=1000000", "--logical_devices must be an integer between 1 and 1024. Received: 1000000"),
+        ("--decay=step --decay_epochs=2,2", "--decay_epochs must be numbers, each larger than the one before"),
+        ("--decay=step --decay_epochs=", "--decay_epochs must be numbers, each larger than the one before"),
+        ("--decay=step --decay_epochs=-1,2", "--decay_epochs must be a number > 0. Received: -1.0"),
+        ("--decay=step --decay_epochs=many", "--decay_epochs must be a number. Received: 'many'"),
+        ("--warmup_period=7", "--warmup_period is for --warmup=linear and exponential, not for untuned_linear"),
+        ("--decay=cosine --decay_epochs=1", "not for cosine (--decay_epochs=30,60 takes it back). Received: (1.0,)"),
         ("--batchsize=3", "Flags must be among those of --help. Received: --batchsize; did you mean --batch_size?"),
         ("--no_such_flag", "Flags must be among those of --help. Received: --no_such_flag"),
         ("word", "Arguments must be flags, --name=value. Received: 'word'"),
@@ -128,28 +100,13 @@ def test_a_value_that_no_run_can_have_is_refused(flags, message, refused, tmp_pa
 @pytest.mark.parametrize(
     ("config_class", "flags", "message"),
     [
-        (LanguageConfig, "--attention_dropout=2", "--attention_dropout must be in [0, 1). Received: 2.0"),
         (LanguageConfig, "--cutoffs=1.5", "--cutoffs must be an integer. Received: '1.5'"),
-        (LanguageConfig, "--temperature=nan", "--temperature must be a number. Received: 'nan'"),
-        (ImageConfig, "--image_size=0", "--image_size must be an integer >= 1. Received: 0"),
         (ImageConfig, "--bad_images=keep", "--bad_images must be one of fail, skip. Received: 'keep'"),
-        (SimulationConfig, "--seed=-1", "--seed must be an integer between 0 and 2^32 - 1. Received: -1"),
-        (SimulationConfig, "--parameters=1000000000000", "--parameters must be an integer between 1 and 10000000"),
         (SimulationConfig, "--iterations=0", "--iterations must be an integer between 1 and 10000000. Received: 0"),
         (SimulationConfig, "--first_steps=nothing", "--first_steps is for --warmup=radam, not for none"),
         (WarmupConfig, "--updates=1000000000000", "--updates must be an integer between 2 and 10000000"),
-        (
-            AnalysisConfig,
-            "--gradient_samples=1000000000",
-            "--gradient_samples must be an integer between 2 and 1000000",
-        ),
+        (AnalysisConfig, "--gradient_samples=1000000000", "--gradient_samples must be an integer between 2 and 10"),
         (sweep_config_class("image_classification"), "--seeds=1,-1", "--seeds must be an integer between 0 and 2^32"),
-        (
-            sweep_config_class("image_classification"),
-            "--workers=100000000",
-            "--workers must be an integer between 1 and 1024",
-        ),
-        (sweep_config_class("image_classification"), "--learning_rates=nan", "--learning_rates must be a number"),
         (ReproductionConfig, "--workers=100000000", "--workers must be an integer between 1 and 1024"),
     ],
 )
@@ -163,23 +120,18 @@ def test_every_program_refuses_its_own_bad_values(config_class, flags, message):
     ("document", "message"),
     [
         (b"[1]", "--config must be the config.json of a run. Received: '{}' (not a JSON object, but list)"),
-        (b"null", "--config must be the config.json of a run. Received: '{}' (not a JSON object, but NoneType)"),
         (b"{", "--config must be the config.json of a run. Received: '{}' (not JSON: "),
         (b"\xff", "--config must be the config.json of a run. Received: '{}' (not UTF-8: byte 0xff at 0)"),
         (b"[" * 100_000, "--config must be the config.json of a run. Received: '{}' (not JSON: "),
         (b'{"config": [1]}', "--config must be the config.json of a run. Received: '{}'"),
         (b'{"config": {"parameters": 3}}', "--config must be the config.json of a run of this program. Received: '{}"),
         (b'{"config": {"seed": true}}', "--seed must be an integer. Received: True"),
-        (b'{"config": {"seed": 1.5}}', "--seed must be an integer. Received: 1.5"),
         (b'{"config": {"seed": 1e999}}', "--seed must be an integer. Received: inf"),
         (b'{"config": {"xla": 1}}', "--xla must be true or false. Received: 1"),
         (b'{"config": {"learning_rate": null}}', "--learning_rate must be a number. Received: None"),
-        (b'{"config": {"learning_rate": NaN}}', "--learning_rate must be a number. Received: nan"),
         (b'{"config": {"learning_rate": 1' + b"0" * 400 + b"}}", "--learning_rate must be a number. Received: 10"),
         (b'{"config": {"optimizer": null}}', "--optimizer must be text. Received: None"),
-        (b'{"config": {"optimizer": ["adam"]}}', "--optimizer must be text. Received: ['adam']"),
         (b'{"config": {"decay_epochs": 3}}', "--decay_epochs must be a list. Received: 3"),
-        (b'{"config": {"decay_epochs": "3,4"}}', "--decay_epochs must be a list. Received: '3,4'"),
         (b'{"config": {"decay_epochs": [null]}}', "--decay_epochs must be a number. Received: None"),
     ],
 )
@@ -226,30 +178,18 @@ FIRST = {"type": "worker", "index": 0}
 @pytest.mark.parametrize(
     ("told", "message"),
     [
-        ("", "TF_CONFIG must be like"),
         ("{", "TF_CONFIG must be like"),
-        ([], "TF_CONFIG must be like"),
-        ({"task": FIRST}, "TF_CONFIG must be like"),
         ({"cluster": {"worker": WORKERS}}, "TF_CONFIG must be like"),
         ({"cluster": WORKERS, "task": FIRST}, "TF_CONFIG must be like"),
         ({"cluster": {"worker": WORKERS[0]}, "task": FIRST}, "TF_CONFIG must be like"),
         ({"cluster": {"worker": WORKERS}, "task": {"type": "worker", "index": 0.5}}, "TF_CONFIG must be like"),
-        ({"cluster": {"worker": WORKERS}, "task": {"type": "worker", "index": None}}, "TF_CONFIG must be like"),
         ({"cluster": {"worker": WORKERS}, "task": {"type": "boss", "index": 0}}, "must be a chief or a worker of its"),
-        (
-            {"cluster": {"worker": WORKERS}, "task": {"type": "worker", "index": 2}},
-            "must be a chief or a worker of its",
-        ),
+        ({"cluster": {"worker": WORKERS}, "task": {"type": "worker", "index": 2}}, "must be a chief or a worker of"),
         ({"cluster": {"worker": WORKERS}, "task": {"type": "worker", "index": -1}}, "must be a chief or a worker of"),
-        ({"cluster": {"worker": []}, "task": FIRST}, "must be a chief or a worker of its cluster"),
         ({"cluster": {"chief": WORKERS}, "task": FIRST}, "must have workers, and one chief at most"),
         ({"cluster": {"worker": WORKERS, "ps": ["c:3"]}, "task": FIRST}, "must have workers, and one chief at most"),
-        ({"cluster": {"worker": ["a:1", "b"]}, "task": FIRST}, "must be host:port, port 1 to 65535. Received: 'b'"),
         ({"cluster": {"worker": ["a:http"]}, "task": FIRST}, "must be host:port, port 1 to 65535. Received: 'a:http'"),
-        (
-            {"cluster": {"worker": ["a:99999"]}, "task": FIRST},
-            "must be host:port, port 1 to 65535. Received: 'a:9999",
-        ),
+        ({"cluster": {"worker": ["a:99999"]}, "task": FIRST}, "must be host:port, port 1 to 65535. Received: 'a:9999"),
         ({"cluster": {"worker": [1, 2]}, "task": FIRST}, "must be host:port, port 1 to 65535. Received: 1"),
         ({"cluster": {"worker": ["a:1", "a:1"]}, "task": FIRST}, "The addresses in TF_CONFIG must differ"),
     ],
@@ -305,7 +245,7 @@ def _link_to_nowhere(folder):
         (lambda folder: folder / ("a/" * 3000), "(File name too long)"),
     ],
 )
-@pytest.mark.parametrize("module", [TINY, "trainers.simulate", "trainers.sweep", "trainers.reproduce"])
+@pytest.mark.parametrize("module", [TINY, "trainers.simulate"])
 def test_an_output_folder_that_cannot_be_one_is_refused(module, place, message, refused, tmp_path):
     refused(module, [f"--output_dir={place(tmp_path)}"], tmp_path, message)
 

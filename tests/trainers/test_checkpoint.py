@@ -6,14 +6,9 @@ import keras
 import numpy as np
 import pytest
 
-from tests.trainers.helpers import run_tiny
+from tests.trainers.helpers import run_tiny, snapshot
 from trainers.engine.checkpoint import Checkpoints, variable_names
-from trainers.system.access import LOCK
 from trainers.system.errors import DataError
-
-
-def snapshot(folder):
-    return {path: path.stat().st_mtime_ns for path in folder.rglob("*") if path.name != LOCK and path != folder}
 
 
 def damage(path):

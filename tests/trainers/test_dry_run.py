@@ -8,6 +8,7 @@ import tensorflow as tf
 
 from tests.trainers.helpers import BASE, finish, program, tiny_flags
 from tests.trainers.tiny import Tiny, TinyConfig
+from trainers.engine import measurement
 from trainers.engine.description import describe_run, measure, memory_used
 from trainers.engine.flags import make_config
 from trainers.engine.program import train_task
@@ -22,6 +23,11 @@ from trainers.tasks.images.task import ImageClassification
 UNITS = {"s": 1, "min": 60, "h": 3600, "days": 86400}
 SMALL_TRANSLATOR = {"pairs": 200, "vocabulary_size": 330, "max_tokens": 512, "layers": 1, "width": 16, "heads": 2}
 SMALL_LANGUAGE_MODEL = {"context": 32, "layers": 1, "width": 16, "inner": 16, "heads": 2, "cutoffs": (20, 100)}
+
+
+@pytest.fixture(autouse=True)
+def _short_calls(monkeypatch):
+    monkeypatch.setattr(measurement, "SECONDS", 0.2)
 
 
 def tiny_config(folder, **options):

@@ -11,7 +11,6 @@ import pytest
 from tests.trainers.helpers import final_weights, finish, program, records, run_tiny, status, tiny_flags, wait_for
 from tests.trainers.tiny import TinyConfig
 from trainers.engine.workers import TrainingWorker, worker_of
-from trainers.system.errors import ConfigError
 
 
 def free_ports(count):
@@ -83,21 +82,6 @@ def test_a_chief_comes_before_the_workers_and_is_the_one_that_writes(cluster):
     assert cluster(cluster=jobs, task={"type": "chief", "index": 0}) == TrainingWorker(3, 0)
     assert cluster(cluster=jobs, task={"type": "worker", "index": 0}) == TrainingWorker(3, 1)
     assert cluster(cluster=jobs, task={"type": "worker", "index": 1}) == TrainingWorker(3, 2)
-
-
-@pytest.mark.parametrize(
-    "told",
-    [
-        {},
-        {"cluster": []},
-        {"cluster": {"worker": ["a:1"]}, "task": {"type": "worker", "index": 1}},
-        {"cluster": {"worker": ["a:1"]}, "task": {"type": "evaluator", "index": 0}},
-        {"cluster": {"worker": ["a:1"]}, "task": {"type": "worker", "index": "first"}},
-    ],
-)
-def test_a_cluster_that_cannot_be_is_refused(told, cluster):
-    with pytest.raises(ConfigError, match="TF_CONFIG must be"):
-        cluster(**told)
 
 
 def test_slurm_tells_the_cluster_where_tf_config_does_not(monkeypatch):

@@ -137,23 +137,29 @@ def test_memory_follows_the_micro_batch(tmp_path):
     assert whole - sixteenth > activation
 
 
-def test_unsynchronised_batch_normalisation_has_one_set_of_statistics(tmp_path):
+UNSYNCHRONISED = {"normalise": True, "synchronised": False, "strategy": "mirrored", "logical_devices": 2}
+
+
+@pytest.fixture(scope="module")
+def unsynchronised(tmp_path_factory):
+    folder = tmp_path_factory.mktemp("unsynchronised")
+    run_tiny(folder, **UNSYNCHRONISED)
+    return folder
+
+
+def test_unsynchronised_batch_normalisation_has_one_set_of_statistics(unsynchronised):
     """The records, the saved model and the checkpoint tell of the same model, on two replicas as on one."""
-    options = {"normalise": True, "synchronised": False, "strategy": "mirrored", "logical_devices": 2}
-    run_tiny(tmp_path, **options)
-    model = keras.models.load_model(tmp_path / "last.keras")
+    model = keras.models.load_model(unsynchronised / "last.keras")
     validation = Tiny().load(Tiny.config_class()).validation
     losses = Tiny().loss(TinyConfig(), validation.targets, model(validation.inputs)).numpy()
-    assert records(tmp_path)[-1]["val_loss"] == pytest.approx(losses.mean(), rel=1e-6)
+    assert records(unsynchronised)[-1]["val_loss"] == pytest.approx(losses.mean(), rel=1e-6)
 
 
-def test_statistics_are_averaged_over_the_replicas(tmp_path, monkeypatch):
+def test_statistics_are_averaged_over_the_replicas(unsynchronised, tmp_path, monkeypatch):
     """A replica's own would be others: what they are without the average differs."""
-    options = {"normalise": True, "synchronised": False, "strategy": "mirrored", "logical_devices": 2}
-    averaged = run_tiny(tmp_path / "averaged", **options)
     monkeypatch.setattr(MovingStatistics, "average", lambda self: None)
-    first_replica = run_tiny(tmp_path / "first", **options)
-    differing = averaged != first_replica
+    first_replica = run_tiny(tmp_path, **UNSYNCHRONISED)
+    differing = final_weights(unsynchronised) != first_replica
     moving = slice(8 * 16 + 16 + 32, 8 * 16 + 16 + 64)  # after a kernel, its bias, gamma and beta
     assert np.any(differing[moving])
     assert not np.any(np.delete(differing, np.arange(moving.start, moving.stop)))  # training does not use them

@@ -56,7 +56,7 @@ def test_the_call_takes_a_name_of_a_task_and_only_its_flags(tmp_path):
     with pytest.raises(ConfigError, match="--learning_rates must be a number > 0"):
         sweep.run(TASK.name, tmp_path / "run", **{**FLAGS, "learning_rates": [0.0]})
     tf.constant(0)  # from here on TensorFlow is at work, whichever tests have run before
-    with pytest.raises(ConfigError, match="--threads must be set before TensorFlow starts, or be 0"):
+    with pytest.raises(ConfigError, match="--threads and --logical_devices must be set before TensorFlow starts"):
         sweep.run(TASK.name, tmp_path / "run", **{**FLAGS, "threads": 7})
     assert not (tmp_path / "run").exists()
 

@@ -4,7 +4,6 @@
 --checkpoint_minutes: only the newest is kept, and no average contains it.
 """
 
-import contextlib
 import itertools
 import json
 import logging
@@ -65,11 +64,7 @@ class Checkpoints:
 
     def newest_header(self) -> dict[str, Any]:
         """The plain values of the newest checkpoint that can be read; empty if there is none."""
-        for path in self._newest_first(PLANNED, INTERIM):
-            with contextlib.suppress(OSError, *DAMAGES), np.load(path) as stored:
-                header: dict[str, Any] = json.loads(stored["header"].tobytes())
-                return header
-        return {}
+        return next((header for _, header, _ in self._readable([], PLANNED, INTERIM)), {})
 
     def average(self, count: int, variables: Sequence[Any]) -> None:
         """Loads the mean of the newest `count` checkpoints into `variables`, the first ones of every checkpoint."""

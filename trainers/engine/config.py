@@ -1,7 +1,6 @@
 """The flags of all training tasks, by subject. Needs no TensorFlow."""
 
 import dataclasses
-import math
 from typing import Any, ClassVar
 
 from trainers.engine.flags import Settings, option
@@ -60,11 +59,11 @@ class RecordFlags(Settings):
     )
     save_models: bool = option(True, "Save best.keras and last.keras.", identity=False)
     progress: bool = option(True, "Show a progress bar.", identity=False)
-    profile: tuple[int, ...] = option((), "First and last update of a profile for TensorBoard.", identity=False)
+    profile: tuple[int, ...] = option((), "First and last update of a profile for TensorBoard.", low=0, identity=False)
 
     def validate(self) -> None:
         super().validate()
-        ordered = not self.profile or (len(self.profile) == 2 and 0 <= self.profile[0] < self.profile[1])
+        ordered = not self.profile or (len(self.profile) == 2 and self.profile[0] < self.profile[1])
         require(ordered, "--profile must be two numbers of updates, the first below the second", self.profile)
         require(
             self.checkpoint_every % self.log_every == 0,
@@ -116,7 +115,7 @@ class OptimizerFlags(Settings):
         "else untuned_linear.",
         WARMUPS,
     )
-    warmup_period: float | None = option(None, "Period of --warmup=linear and exponential, in updates.")
+    warmup_period: float | None = option(None, "Period of --warmup=linear and exponential, in updates.", above=0)
     warmup_share: float | None = option(
         None, "Instead, the period as a share of the run, such as 0.05.", above=0, high=1
     )
@@ -124,7 +123,9 @@ class OptimizerFlags(Settings):
     gradient_init: bool = option(False, "Start the second moment at the square of the first gradient (GI-Adam).")
     clip_update_rms: bool = option(False, "Lower the rate of variables with unusually large gradients (StableAdamW).")
     decay: str = option("constant", "Decay of the learning rate.", DECAYS)
-    decay_epochs: tuple[float, ...] = option((30.0, 60.0), "Epochs after which --decay=step multiplies the rate.")
+    decay_epochs: tuple[float, ...] = option(
+        (30.0, 60.0), "Epochs after which --decay=step multiplies the rate.", above=0
+    )
     decay_factor: float = option(0.1, "Factor by which --decay=step multiplies the rate.", above=0)
     decay_period: float = option(4000.0, "Updates after which --decay=inverse_sqrt begins.", above=0)
     decay_start: int = option(0, "Updates after which --decay=cosine begins; it ends with the run.", low=0)
@@ -137,7 +138,10 @@ class OptimizerFlags(Settings):
 
     def _validate_warmup(self) -> None:
         if self.resolved_warmup in TUNED_WARMUPS:
-            self._validate_period()
+            period, share = self.warmup_period, self.warmup_share
+            require(period or share, f"--warmup={self.warmup} needs --warmup_period or --warmup_share", None)
+            rule = "--warmup_period and --warmup_share exclude each other (--warmup_period= takes the period back)"
+            require(period is None or share is None, rule, (period, share))
         else:
             for name in ("warmup_period", "warmup_share"):
                 self.require_default(name, "--warmup=linear and exponential", self.resolved_warmup)
@@ -159,20 +163,11 @@ class OptimizerFlags(Settings):
             for name in ("gradient_init", "clip_update_rms"):
                 self.require_default(name, "--optimizer=adam and radam", self.optimizer)
 
-    def _validate_period(self) -> None:
-        period, share = self.warmup_period, self.warmup_share
-        if share is None:
-            rule = f"--warmup={self.warmup} needs --warmup_period > 0, or --warmup_share"
-            require(0 < (period or 0) < math.inf, rule, period)
-            return
-        rule = "--warmup_period and --warmup_share exclude each other (--warmup_period= takes the period back)"
-        require(period is None, rule, (period, share))
-
     def _validate_decay(self) -> None:
         epochs = self.decay_epochs
         if self.decay == "step":
-            ordered = all(before < epoch < math.inf for before, epoch in zip((0, *epochs), epochs, strict=False))
-            require(epochs and ordered, "--decay_epochs must be numbers > 0, each larger than the one before", epochs)
+            ordered = epochs and list(epochs) == sorted(set(epochs))
+            require(ordered, "--decay_epochs must be numbers, each larger than the one before", epochs)
         for name, decay in DECAY_FLAGS.items():
             if self.decay != decay:
                 self.require_default(name, f"--decay={decay}", self.decay)

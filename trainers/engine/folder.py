@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterator, Mapping
 from typing import Any
 
 from trainers.engine.flags import Settings, stored_config
-from trainers.results.layout import BOARD, CHECKPOINTS, CONFIG, FILES, FOLDERS, RECORDS, RUN_RESULTS, STATUS
+from trainers.results.layout import BOARD, CHECKPOINTS, CONFIG, FILES, FOLDERS, RECORDS, STATUS
 from trainers.results.records import read_records
 from trainers.system.access import check_folder, check_unlocked, locked
 from trainers.system.environment import git_revision, this_machine, versions
@@ -182,10 +182,6 @@ class RunFolder:
             temporary.replace(self.path / f"{name}.keras")
         finally:
             temporary.unlink(missing_ok=True)
-
-    def write_results(self, results: Mapping[str, Any]) -> None:
-        """Writes results.json, the results of the whole run."""
-        self.write(RUN_RESULTS, json_text(dict(results), indent=2) + "\n")
 
     def write(self, name: str, text: str) -> None:
         """Writes a file of the folder, whole or not at all."""

@@ -30,9 +30,10 @@ from trainers.engine.setup import Setup
 from trainers.engine.step import Sums
 from trainers.engine.task import Callbacks, RunCallback, Task
 from trainers.engine.workers import worker_of
-from trainers.results.layout import CHECKPOINTS
+from trainers.results.layout import CHECKPOINTS, RUN_RESULTS
 from trainers.system import signals
 from trainers.system.errors import ConfigError
+from trainers.system.files import json_text
 
 # The validations that a checkpoint remembers.
 VALIDATED = ("best", "best_step", "worse", "final")
@@ -82,7 +83,7 @@ def train(
                 if warning:
                     logging.warning(warning)
             results = run.train()
-            folder.write_results(results)
+            folder.write(RUN_RESULTS, json_text(results, indent=2) + "\n")
         told.end("done", results)
     return results
 

@@ -139,42 +139,36 @@ class Setup(Beginning):
 
 def prepare_devices(config: Config) -> None:
     """Sets the threads and the precision, and splits the CPU. Must be called before TensorFlow is used."""
-    if config.threads:
-        _set_threads(config)
     for gpu in find_gpus():
         # Otherwise the first process takes all memory of a GPU, however small its model.
         if not tf.config.experimental.get_memory_growth(gpu):
             tf.config.experimental.set_memory_growth(gpu, True)
-    if config.logical_devices > 1:
-        _split_cpu(config)
-    keras.config.set_dtype_policy(config.precision)
-
-
-def _split_cpu(config: Config) -> None:
-    cpu = tf.config.list_physical_devices("CPU")[0]
-    parts = [tf.config.LogicalDeviceConfiguration()] * config.logical_devices
     try:
-        if tf.config.get_logical_device_configuration(cpu) != parts:
-            tf.config.set_logical_device_configuration(cpu, parts)
+        _set_threads(config)
+        _split_cpu(config)
     except RuntimeError as error:
         raise ConfigError(
-            "--logical_devices must be set before TensorFlow starts, and be the same for all runs of a process. "
-            f"Received: {config.logical_devices}"
+            "--threads and --logical_devices must be set before TensorFlow starts, and be the same for all runs of a "
+            f"process (0 keeps the number of threads). Received: {config.threads} and {config.logical_devices}"
         ) from error
+    keras.config.set_dtype_policy(config.precision)
 
 
 def _set_threads(config: Config) -> None:
     """Sets --threads. Replicas on one CPU keep the inter-op threads, because they wait for each other."""
     threading = tf.config.threading
-    try:
-        if threading.get_intra_op_parallelism_threads() != config.threads:
-            threading.set_intra_op_parallelism_threads(config.threads)
-        if config.logical_devices == 1 and threading.get_inter_op_parallelism_threads() != config.threads:
-            threading.set_inter_op_parallelism_threads(config.threads)
-    except RuntimeError as error:
-        raise ConfigError(
-            f"--threads must be set before TensorFlow starts, or be 0 to keep its number. Received: {config.threads}"
-        ) from error
+    if config.threads and threading.get_intra_op_parallelism_threads() != config.threads:
+        threading.set_intra_op_parallelism_threads(config.threads)
+    alone = config.threads and config.logical_devices == 1
+    if alone and threading.get_inter_op_parallelism_threads() != config.threads:
+        threading.set_inter_op_parallelism_threads(config.threads)
+
+
+def _split_cpu(config: Config) -> None:
+    cpu = tf.config.list_physical_devices("CPU")[0]
+    parts = [tf.config.LogicalDeviceConfiguration()] * config.logical_devices
+    if len(parts) > 1 and tf.config.get_logical_device_configuration(cpu) != parts:
+        tf.config.set_logical_device_configuration(cpu, parts)
 
 
 def find_gpus() -> list[tf.config.PhysicalDevice]:

@@ -51,7 +51,7 @@ def worker_of(config: Config) -> TrainingWorker:
 
 def adopt_slurm(environment: Any = os.environ) -> None:
     """Sets TF_CONFIG for a process that `srun` has started, unless it is already set."""
-    if TF_CONFIG in environment or not _is_slurm_step(environment):
+    if TF_CONFIG in environment or not {"SLURM_PROCID", "SLURM_STEP_NODELIST"} <= set(environment):
         return
     import tensorflow as tf  # only here: reading a config does not need it
 
@@ -66,10 +66,6 @@ def adopt_slurm(environment: Any = os.environ) -> None:
         told = ", ".join(f"{name}={environment[name]}" for name in SLURM if name in environment)
         raise ConfigError(f"SLURM's variables must be those of a step that srun started. Received: {told}") from error
     environment[TF_CONFIG] = json.dumps({"cluster": cluster, "task": {"type": kind, "index": index}})
-
-
-def _is_slurm_step(environment: Any) -> bool:
-    return "SLURM_PROCID" in environment and "SLURM_STEP_NODELIST" in environment
 
 
 def _cluster_and_task() -> tuple[dict[str, Any], dict[str, Any]]:
