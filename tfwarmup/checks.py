@@ -77,7 +77,7 @@ _ELSEWHERE = {
     "betas": "use `beta_1` and `beta_2`",
     "eps": "use `epsilon`",
     **dict.fromkeys(("warmup_steps", "num_warmup_steps", "warmup_period"), "use `warmup='linear'` and `period`"),
-    **dict.fromkeys(("total_steps", "warmup_proportion", "min_lr", "decay"), "use a schedule as `learning_rate`"),
+    **dict.fromkeys(("total_steps", "warmup_proportion", "min_lr", "decay"), "use `tfwarmup.schedule`, with `updates`"),
     "sma_threshold": "use `rho_threshold` of `tfwarmup.RAdam`",
     "amsgrad": "there is no AMSGrad; `clip_update_rms=True` also holds back large updates",
 }

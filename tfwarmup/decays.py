@@ -54,7 +54,7 @@ class InverseSqrtDecay(LearningRateSchedule):
 
 def schedule(
     learning_rate: float,
-    updates: int,
+    updates: int | None = None,
     warmup: Any = "untuned_linear",
     *,
     decay: str = "cosine",
@@ -81,8 +81,8 @@ def schedule(
     >>> [round(float(rate(t - 1)), 6) for t in (500, 1000, 8000, 9000, 10_000)]
     [0.0005, 0.001, 0.001, 0.0005, 0.0]
     """
-    peak, updates = checks.positive("learning_rate", learning_rate), checks.integer("updates", updates, least=1)
     rule = warmups.get(warmup, **options, **({"updates": updates} if options.get("share") is not None else {}))
+    peak, updates = checks.positive("learning_rate", learning_rate), checks.integer("updates", updates, least=1)
     falling = updates * checks.positive("decay_share", decay_share) if decay == "wsd" else 0.0
     rest = updates - rule.length
     if rest <= 0 or rest < falling:

@@ -28,8 +28,8 @@ every_decay = pytest.mark.parametrize("decay", EXPECTED)
 
 def made(decay, **options):
     end = 0.0 if decay in ("inverse_sqrt", "constant") else END
-    options = {"warmup": "linear", "period": PERIOD, "end": end} | options
-    return tfwarmup.schedule(PEAK, UPDATES, decay=decay, **options)
+    options = {"updates": UPDATES, "warmup": "linear", "period": PERIOD, "end": end} | options
+    return tfwarmup.schedule(PEAK, decay=decay, **options)
 
 
 @every_decay
@@ -112,6 +112,8 @@ def test_a_share_needs_no_second_length():
         ({"end": 1e-4, "decay": "inverse_sqrt"}, "`end` must be at most `learning_rate`, and 0 for .* Received: end="),
         ({"decay": "wsd", "decay_share": 0}, "`decay_share` must be a finite number > 0. Received: decay_share=0"),
         ({"warmup_steps": 10}, "use `warmup='linear'` and `period`. Received: warmup_steps=10"),
+        ({"updates": None, "total_steps": 10}, "use `tfwarmup.schedule`, with `updates`. Received: total_steps=10"),
+        ({"updates": None}, "`updates` must be an integer >= 1. Received: updates=None"),
     ],
 )
 def test_a_schedule_that_cannot_be_is_refused(options, message):

@@ -263,7 +263,7 @@ def test_what_a_compiled_step_holds_cannot_be_changed_later(make, name):
         ({"betas": (0.9, 0.98)}, "use `beta_1` and `beta_2`. Received: betas="),
         ({"eps": 1e-8}, "use `epsilon`. Received: eps=1e-08"),
         ({"warmup_steps": 100}, "use `warmup='linear'` and `period`. Received: warmup_steps=100"),
-        ({"total_steps": 100}, "use a schedule as `learning_rate`. Received: total_steps=100"),
+        ({"total_steps": 100}, "use `tfwarmup.schedule`, with `updates`. Received: total_steps=100"),
         ({"sma_threshold": 5}, "use `rho_threshold` of `tfwarmup.RAdam`. Received: sma_threshold=5"),
         ({"amsgrad": True}, "`amsgrad` is not an argument: there is no AMSGrad; .* Received: amsgrad=True"),
     ],

@@ -22,7 +22,7 @@ class Vocabulary:
 
     def __init__(self, words: Iterable[str]) -> None:
         self.words = tuple(words)
-        self._numbers = _Numbers((word, number) for number, word in enumerate(self.words))
+        self._numbers = _WordNumbers((word, number) for number, word in enumerate(self.words))
         require_data(
             len(self._numbers) == len(self.words) and {UNKNOWN, END} <= self._numbers.keys(),
             f"A vocabulary must hold {UNKNOWN}, {END} and no word twice",
@@ -65,7 +65,7 @@ class Vocabulary:
         require_data(saved.words == self.words, rule, f"another one of {self.size} words")
 
 
-class _Numbers(dict[str, int]):
+class _WordNumbers(dict[str, int]):
     """A lookup table that maps unknown words to the number of `<unk>`."""
 
     def __missing__(self, word: str) -> int:
