@@ -154,7 +154,7 @@ def test_a_trial_that_fails_makes_the_sweep_incomplete_and_is_tried_again(tmp_pa
         ({"sweep": ("batch_size=40,1000",)}, ConfigError, "--batch_size must not exceed"),
         ({"beta_2s": (0.9, 0.5)}, ConfigError, "beta_2"),
         ({"init_from": "/nowhere"}, ConfigError, "--init_from must be a .keras file .* Received: '/nowhere'"),
-        ({"sweep": ("logical_devices=1,3",)}, ConfigError, "--logical_devices must be set before .* Received: 3"),
+        ({"sweep": ("logical_devices=1,3",)}, ConfigError, "--logical_devices must be set before .* Received: 0 and 3"),
     ],
 )
 def test_what_no_trial_can_do_without_is_found_before_the_first(options, error, message, tmp_path):
