@@ -173,7 +173,12 @@ def addons(size: str) -> Makers:
         optimizer = tfa.optimizers.RectifiedAdam()
         pairs = list(zip(gradients, variables, strict=True))
         optimizer.apply_gradients(pairs)  # creates its slots, which is not possible inside a graph
-        return tf.function(lambda: optimizer.apply_gradients(pairs))
+
+        @tf.function
+        def step() -> None:
+            optimizer.apply_gradients(pairs)
+
+        return step
 
     return {"tensorflow-addons RectifiedAdam": stepper}
 
