@@ -1,6 +1,6 @@
 """The tasks: what each is judged by, the smallest difference that matters, and what models and data are called.
 
-The margins were fixed before the runs that they judge. Every change is recorded in CHANGELOG.md.
+The margins were fixed before the runs that they judge. docs/evidence.md has every change.
 """
 
 import dataclasses
