@@ -184,6 +184,8 @@ def linear_effective_period(period: float) -> float:
     999.5
     """
     period = checks.positive("period", period)
+    if period >= 2**53:  # a whole number; the formula below would overflow
+        return period / 2
     last = math.floor(period)
     return last - last * (last + 1) / (2 * period)
 
@@ -194,7 +196,8 @@ def exponential_effective_period(period: float) -> float:
     >>> round(exponential_effective_period(1000), 4)
     999.5001
     """
-    return 1 / math.expm1(1 / checks.positive("period", period))
+    rate = 1 / checks.positive("period", period)
+    return 1 / math.expm1(rate) if rate < 700 else 0.0  # where expm1 would overflow
 
 
 def radam_effective_period(beta_2: float, rho_threshold: float = 4.0, first_steps: str = "nothing") -> float:

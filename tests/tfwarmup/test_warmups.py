@@ -61,6 +61,12 @@ def test_numbers_of_every_kind_are_saved_as_floats():
     assert {type(value) for value in warmup.get_config().values()} == {float}
 
 
+def test_periods_of_any_size_have_an_effective_period():
+    assert [warmups.Linear(period=period).effective_period for period in (1e-300, 1e300)] == [0, 5e299]
+    assert warmups.Exponential(period=1e-3).effective_period == 0
+    assert warmups.Exponential(period=1e300).effective_period == pytest.approx(1e300)
+
+
 @keras.saving.register_keras_serializable("tests")
 def square_root(t):
     return ops.minimum(1.0, ops.sqrt(t / 100.0))

@@ -3,6 +3,7 @@
 import dataclasses
 import json
 import math
+import os
 import re
 import subprocess
 import sys
@@ -50,6 +51,12 @@ from trainers.tasks.translation.config import TranslationConfig
         ({"checkpoint_every": 5}, "--checkpoint_every must be a multiple of --log_every=2. Received: 5"),
         ({"profile": (5,)}, "--profile must be two numbers of updates"),
         ({"profile": (5, 5)}, "--profile must be two numbers of updates"),
+        ({"profile": (5, 21)}, r"--profile must end within the run's 20 updates. Received: \(5, 21\)"),
+        (
+            {"learning_rate": "1e-400"},
+            "--learning_rate must be 0 or a number that is not rounded to it. Received: '1e-400'",
+        ),
+        ({"output_dir": "caf\udce9"}, r"--output_dir must have a name in UTF-8. Received: caf\\xe9"),
         ({"warmup": "linear"}, "--warmup=linear needs --warmup_period or --warmup_share. Received: None"),
         ({"warmup_share": 0.1}, r"not for untuned_linear \(--warmup_share= takes it back\). Received: 0.1"),
         (
@@ -59,12 +66,49 @@ from trainers.tasks.translation.config import TranslationConfig
         ({"optimizer": "radam", "warmup": "linear", "warmup_period": 9.0}, "--optimizer=radam has its own warmup"),
         ({"warmup": "radam", "beta_2": 0.5}, "never leaves its momentum phase"),
         ({"output_dir": ""}, "--output_dir must name a folder. Received: ''"),
+        ({"init_from": "nowhere"}, "--init_from must be a .keras file or the folder of a run that has one"),
     ],
 )
 def test_bad_values_are_refused_and_nothing_is_written(options, message, tmp_path):
     with pytest.raises(ConfigError, match=message):
         run_tiny(**{"folder": tmp_path / "run", **options})
     assert not (tmp_path / "run").exists()
+
+
+@pytest.mark.parametrize(
+    ("config_class", "flags", "message"),
+    [
+        (TinyConfig, "--momentum=0.5", "--momentum is for --optimizer=keras_sgd and keras_nag, not for adam"),
+        (ImageConfig, "--data_dir=/data", "--data_dir is for data on disk, not for --dataset=digits"),
+        (LanguageConfig, "--data_dir=/data", "--data_dir is for data on disk, not for --dataset=pydoc"),
+        (TranslationConfig, "--data_dir=/data", "a TranslateFolder and TFDS sets, not for --dataset=numbers"),
+        (
+            TranslationConfig,
+            "--dataset=text --source=a --target=b --target_language=fr",
+            "--target_language is for data that come in several languages, not for --dataset=text",
+        ),
+    ],
+)
+def test_a_flag_without_effect_is_refused(config_class, flags, message):
+    with pytest.raises(ConfigError, match=re.escape(message)):
+        parse_arguments(config_class, ["--output_dir=-", *flags.split()])
+
+
+FROM_NOWHERE = """
+import os, runpy, sys
+place = sys.argv.pop()
+os.chdir(place)
+os.rmdir(place)
+runpy.run_module("trainers.simulate", run_name="__main__")
+"""
+
+
+def test_a_deleted_working_directory_is_refused(tmp_path):
+    (tmp_path / "gone").mkdir()
+    arguments = [sys.executable, "-c", FROM_NOWHERE, f"--output_dir={tmp_path}/run", tmp_path / "gone"]
+    ended = subprocess.run(arguments, capture_output=True, text=True, env={**os.environ, "PYTHONPATH": str(ROOT)})
+    assert ended.returncode == 2
+    assert ended.stderr == "error: The working directory must exist: change to one that does. Received: a deleted one\n"
 
 
 def test_what_a_flagfile_says_can_be_taken_back(tmp_path):
@@ -95,6 +139,7 @@ def test_every_bound_of_a_flag_is_the_one_of_its_option():
         ("ema", 0.9, 1.0),
         ("evaluate_steps", 0, -1),
         ("logical_devices", 1024, 1025),
+        ("threads", 1024, 10**6),
         ("warmup_period", 0.5, math.inf),
     ):
         options = {**BASE, "output_dir": "-", **({"warmup": "linear"} if name.startswith("warmup") else {})}

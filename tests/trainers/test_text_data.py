@@ -17,6 +17,7 @@ from trainers.engine.data import Feed
 from trainers.engine.flags import make_config
 from trainers.system.errors import ConfigError, DataError
 from trainers.tasks import cache
+from trainers.tasks.files import read_lines
 from trainers.tasks.language import data as text_data
 from trainers.tasks.language.config import LanguageConfig, TextFlags
 from trainers.tasks.language.data import load_text, split_words
@@ -370,6 +371,13 @@ def test_a_byte_order_mark_and_windows_line_ends_are_no_words(tmp_path):
 
 
 # Bad input
+
+
+def test_a_pipe_and_a_device_are_refused_and_not_waited_for(tmp_path):
+    os.mkfifo(tmp_path / "pipe.txt")
+    for path in (tmp_path / "pipe.txt", Path("/dev/zero")):
+        with pytest.raises(DataError, match=rf"A text must be a regular file\. Received: {path}"):
+            next(read_lines(path))
 
 
 @pytest.mark.parametrize(

@@ -19,7 +19,7 @@ DECAY_FLAGS = {
     **{"decay_start": "cosine", "decay_floor": "cosine"},
 }
 SEED_AT_MOST = 2**32 - 1  # for NumPy
-DEVICES_AT_MOST, BATCH_AT_MOST = 1024, 2**31 - 1
+DEVICES_AT_MOST, THREADS_AT_MOST, BATCH_AT_MOST = 1024, 1024, 2**31 - 1
 
 
 def _why_length_matters(config: "Config") -> str:
@@ -87,6 +87,7 @@ class DeviceFlags(Settings):
         0,
         "Threads that an operation may use; 0: one per core. Another number changes the last bits.",
         low=0,
+        high=THREADS_AT_MOST,
         identity=False,
     )
     xla: bool = option(False, "Compile the forward and backward pass with XLA.")
@@ -135,6 +136,8 @@ class OptimizerFlags(Settings):
         super().validate()
         self._validate_warmup()
         self._validate_decay()
+        if self.optimizer not in MOMENTUM_OPTIMIZERS:
+            self.require_default("momentum", "--optimizer=keras_sgd and keras_nag", self.optimizer)
 
     def _validate_warmup(self) -> None:
         if self.resolved_warmup in TUNED_WARMUPS:

@@ -1,6 +1,7 @@
 """Flags as the fields of a frozen object, checked as a whole; `--help` by subject. Needs no TensorFlow."""
 
 import dataclasses
+import decimal
 import json
 import math
 import re
@@ -231,6 +232,8 @@ def _number(name: str, value: Any) -> float:
     except (TypeError, ValueError, OverflowError):
         number = math.nan
     require(not math.isnan(number), f"--{name} must be a number", value)
+    lost = number == 0 and isinstance(value, str) and decimal.Decimal(value) != 0
+    require(not lost, f"--{name} must be 0 or a number that is not rounded to it", value)
     return number
 
 

@@ -112,7 +112,13 @@ def _exit_code(config_class: type[Flags], work: Callable[[Any], str]) -> int:
 
 
 def _check_surroundings(config: Flags) -> None:
-    """Checks the backend, the folder and the cluster before TensorFlow is imported."""
+    """Checks the working directory, the backend, the folder and the cluster before TensorFlow is imported."""
+    try:
+        os.getcwd()
+    except FileNotFoundError as error:
+        raise ConfigError(
+            "The working directory must exist: change to one that does. Received: a deleted one"
+        ) from error
     if not isinstance(config, Settings):
         return
     if config.trains and os.environ["KERAS_BACKEND"] != "tensorflow":

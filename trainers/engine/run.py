@@ -63,6 +63,8 @@ def train(
         StopRequested: the program got a signal; everything is saved.
     """
     folder = RunFolder(config, task.name, chief=worker_of(config).is_chief)
+    if config.init_from is not None and not (folder.path / CHECKPOINTS).exists():
+        model_file(config.init_from, "--init_from")  # before anything is loaded or written
     told = Callbacks(callbacks if folder.chief else ())
     run = (run_class or Run)(config, make_setup(config, task), folder, told)
     signals.keep_listening()

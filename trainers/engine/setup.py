@@ -39,6 +39,8 @@ class Plan:
             )
         plan = cls(steps, config.steps or steps * config.epochs)
         require(plan.total_steps in INTEGERS, "--epochs must be fewer than 2^63 updates", config.epochs)
+        rule = f"--profile must end within the run's {plan.total_steps} updates"
+        require(not config.profile or config.profile[1] <= plan.total_steps, rule, config.profile)
         written = plan.checkpoints(config.checkpoint_every)
         require(config.average <= written, f"--average must be at most the run's {written} checkpoints", config.average)
         return plan

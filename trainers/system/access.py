@@ -8,6 +8,7 @@ import pathlib
 from collections.abc import Iterator
 
 from trainers.system.errors import ConfigError
+from trainers.system.files import shown
 
 RULE = "--output_dir must be a folder, or a path where one can be created"
 
@@ -19,6 +20,8 @@ def check_folder(name: str, to_write: bool = False) -> None:
         name: The path.
         to_write: Whether to refuse a folder that is not writable or is on a full disk, too.
     """
+    if os.fsencode(name) != name.encode(errors="replace"):
+        raise ConfigError(f"--output_dir must have a name in UTF-8. Received: {shown(name)}")
     folder = _nearest_folder(name)
     if not to_write:
         return

@@ -53,6 +53,8 @@ def existing_path(data_dir: str | None, dataset: str, may_be_file: bool = False)
 
 def read_lines(path: Path) -> Iterator[str]:
     """The lines of a UTF-8 text file, compressed or not; raises `DataError` if it is not one."""
+    # A device or a pipe may never end, or never begin.
+    require_data(path.is_file() or not path.exists(), "A text must be a regular file", shown(path))
     empty = True
     try:
         with gzip.open(path) if path.suffix == ".gz" else path.open("rb") as file:

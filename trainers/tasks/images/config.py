@@ -33,6 +33,8 @@ class ImageFlags(Flags):
 
     def validate(self) -> None:
         super().validate()
+        if self.dataset == "digits":
+            self.require_default("data_dir", "data on disk", "--dataset=digits")
         if not self.standardize_by:
             return
         require(self.standardize, "--standardize_by needs --standardize", self.standardize_by)

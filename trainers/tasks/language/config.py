@@ -56,6 +56,8 @@ class LanguageConfig(TextFlags, LanguageSizes, ExamplesConfig):
 
     def validate(self) -> None:
         super().validate()
+        if self.dataset == "pydoc":
+            self.require_default("data_dir", "data on disk", "--dataset=pydoc")
         # Shapes in the adaptive softmax depend on the words of each batch, so XLA would compile every batch anew.
         require(not self.xla, "--xla is not for this task, whose shapes change with every batch", self.xla)
         require(self.eval_context < self.context, "--eval_context must be in [0, --context)", self.eval_context)

@@ -52,6 +52,11 @@ class ParallelTextFlags(Flags):
         numbers = self.dataset == "numbers"
         rule = "--source_language and --target_language must be en and de for --dataset=numbers"
         require(not numbers or {*languages} == {"en", "de"}, rule, languages)
+        if self.dataset in ("numbers", "text"):
+            self.require_default("data_dir", "a TranslateFolder and TFDS sets", f"--dataset={self.dataset}")
+        if self.dataset == "text":
+            for name in ("source_language", "target_language"):
+                self.require_default(name, "data that come in several languages", "--dataset=text")
         own = (self.source, self.target)
         rule = "--source and --target are the files of --dataset=text"
         require(self.dataset == "text" or not any(own), rule, own)
