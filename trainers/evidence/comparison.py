@@ -14,7 +14,7 @@ from statsmodels.stats.multitest import multipletests
 
 from trainers.evidence.differences import Difference, Pair, difference_of
 from trainers.results.table import DONE, MISSING, Row, Table
-from trainers.results.tasks import Margin
+from trainers.results.tasks import Terms
 
 RATE_LEVEL = 0.05
 
@@ -77,7 +77,8 @@ class Comparison:
         methods: The methods that have runs.
         differences: The difference of each pair of methods.
         margin: The smallest difference that matters, in the unit of the objective; None if none was fixed.
-        margin_text: The margin as in the table of margins.
+        terms: What they are judged by.
+        direction: "min" or "max": which value is better.
         rates: How often runs diverged, if any did.
         failed: The runs that failed: the method, then the names and values of its cell and seed.
         missing: How many planned runs have no result yet.
@@ -88,7 +89,8 @@ class Comparison:
     methods: tuple[str, ...]
     differences: tuple[Difference, ...]
     margin: float | None
-    margin_text: str
+    terms: Terms
+    direction: str = "min"
     rates: tuple[Rates, ...] = ()
     failed: tuple[tuple[str, tuple[tuple[str, Any], ...]], ...] = ()
     missing: int = 0
@@ -175,7 +177,7 @@ def decide(low: np.ndarray, high: np.ndarray, margin: Any) -> tuple[Any, Any]:
     return inside.all(axis=-1), outside.any(axis=-1)
 
 
-def compare(table: Table, margin: Margin | None, methods: Sequence[str] | None = None) -> Comparison:
+def compare(table: Table, terms: Terms, methods: Sequence[str] | None = None) -> Comparison:
     """Compares the methods of a table that have runs; only those in `methods` if given."""
     asked = table.methods if methods is None else methods
     ran = table.ran(asked)
@@ -184,8 +186,9 @@ def compare(table: Table, margin: Margin | None, methods: Sequence[str] | None =
     return Comparison(
         ran,
         tuple(difference_of(pair, values[pair[0]], values[pair[1]]) for pair in itertools.combinations(ran, 2)),
-        margin_in(table, margin, ran),
-        margin.text if margin is not None else "",
+        margin_in(table, terms, ran),
+        terms,
+        table.direction,
         divergence_rates(table, ran),
         tuple(_failed_runs(table, ran)),
         int((ends == MISSING).sum()),
@@ -194,11 +197,11 @@ def compare(table: Table, margin: Margin | None, methods: Sequence[str] | None =
     )
 
 
-def margin_in(table: Table, margin: Margin | None, methods: Sequence[str] | None = None) -> float | None:
+def margin_in(table: Table, terms: Terms, methods: Sequence[str] | None = None) -> float | None:
     """The margin in the unit of a table; None without one, or while no run is done."""
     chosen = table.methods if methods is None else methods
     means = [mean for row in table.rows for method in chosen if (mean := table.cell(row, method).mean) is not None]
-    return margin.absolute(math.fsum(means) / len(means)) if margin is not None and means else None
+    return terms.margin.absolute(math.fsum(means) / len(means)) if terms.margin and means else None
 
 
 def cell_differences(table: Table, row: Row, pairs: Iterable[Pair]) -> list[Difference]:

@@ -138,7 +138,7 @@ def _heading_text(answer: Answer, title: str, layout: Layout) -> str:
     name = upper_first(f"{what}{title}")
     whose = "the paper's table: " if answer.published else ""
     sizes = f"{counted(first.cells, 'cell')}, {counted(first.seeds, 'seed')}"
-    margin = margin_text(answer.comparison, answer.terms)
+    margin = margin_text(answer.comparison)
     name = name.replace("$", r"\$")  # not a formula
     verdict, details = rf"$\bf{{{answer.comparison.verdict.value}}}$", f"({whose}{sizes}, margin {margin})"
     return f"{name} {details}: {verdict}" if layout.wide else f"{name}: {verdict}\n{details}"
@@ -154,7 +154,7 @@ def _name(difference: Difference, layout: Layout) -> str:
 def _scaled(answer: Answer, difference: Difference, level: float) -> tuple[float, float]:
     """An interval in units of the margin, with the sign chosen so that larger is worse."""
     margin = answer.comparison.margin or 1.0
-    sign = 1 if answer.direction == "min" else -1
+    sign = 1 if answer.comparison.direction == "min" else -1
     low, high = sorted(sign * end / margin for end in difference.interval(level))
     return low, high
 
@@ -168,7 +168,7 @@ def _row(axes: Axes, answer: Answer, difference: Difference, height: float, reac
     """Draws both intervals and the mean, and writes the numbers in their own unit on the right."""
     margin = answer.comparison.margin or 1.0
     colour, marker, _ = LOOKS[judge([difference], margin)]
-    text = difference_text(difference, margin, answer.terms.unit)
+    text = difference_text(difference, margin, answer.comparison.terms.unit)
     label = f"{TITLED}{_name(difference, SCREEN)}: {text}"
     for level, width in zip(LEVELS, (0.47 * layout.marker, 0.18 * layout.marker), strict=True):
         low, high = _scaled(answer, difference, level)
@@ -177,7 +177,7 @@ def _row(axes: Axes, answer: Answer, difference: Difference, height: float, reac
     for end, beyond, arrow in ((-reach, low < -reach, "<"), (reach, high > reach, ">")):
         if beyond:
             axes.plot(end, height, arrow, color=colour, markersize=layout.marker, clip_on=False)
-    mean = (1 if answer.direction == "min" else -1) * difference.mean / margin
+    mean = (1 if answer.comparison.direction == "min" else -1) * difference.mean / margin
     if abs(mean) <= reach:
         inside = "white" if answer.published else colour
         axes.plot(mean, height, marker, color=colour, markerfacecolor=inside, markersize=layout.marker, label=label)

@@ -7,7 +7,6 @@ from trainers.evidence.comparison import LEAST_SEEDS, MOST, Comparison, Verdict,
 from trainers.evidence.differences import LEVELS, Difference, Pair
 from trainers.results.formats import NOTHING, counted, decimals, listed, p_text, ranges, signed, significant, value_text
 from trainers.results.table import Table
-from trainers.results.tasks import Terms
 
 CRITERION = (
     "equivalent if the 90 % interval of every difference lies inside the margin, different if one lies wholly outside, "
@@ -19,27 +18,23 @@ NOTE = (
 )
 
 
-def findings(table: Table, comparison: Comparison, terms: Terms) -> list[str]:
+def findings(comparison: Comparison) -> list[str]:
     """The verdict, a sentence for each pair of methods, and what would decide if the verdict is inconclusive."""
-    sentences = [verdict_text(comparison, terms)]
-    sentences += [pair_sentence(table, comparison, each, terms) for each in comparison.differences]
-    sentences += [rate_sentence(each) for each in comparison.rates if sum(each.diverged)]
-    return sentences + ([advice] if (advice := advice_text(comparison, terms)) else [])
+    sentences = [verdict_text(comparison), *(pair_sentence(comparison, each) for each in comparison.differences)]
+    sentences += rate_sentences(comparison)
+    return sentences + ([advice] if (advice := advice_text(comparison)) else [])
 
 
-def verdict_text(comparison: Comparison, terms: Terms) -> str:
-    """
-    >>> verdict_text(Comparison(("a", "b"), (), None, ""), Terms())
-    'Verdict on a and b: inconclusive, as no margin is fixed for this task.'
-    """
+def verdict_text(comparison: Comparison) -> str:
+    """The verdict on the methods, with its reasons and the margin."""
     names = listed(comparison.methods)
     if comparison.margin is None:
-        why = "no margin is fixed for this task" if terms.margin is None else "no run is done"
+        why = "no run is done" if comparison.terms.margin else "no margin is fixed for this task"
         return f"Verdict on {names or 'the methods'}: inconclusive, as {why}."
     reason = "; ".join(reasons(comparison))
     return (
         f"Verdict on {names}: {comparison.verdict.value}{f', as {reason}' if reason else ''} "
-        f"(margin {margin_text(comparison, terms)})."
+        f"(margin {margin_text(comparison)})."
     )
 
 
@@ -71,60 +66,62 @@ def reasons(comparison: Comparison) -> list[str]:
     return found
 
 
-def margin_text(comparison: Comparison, terms: Terms) -> str:
-    """The margin as it was fixed, and the absolute size of a relative one."""
-    if terms.margin is None or not terms.margin.relative or comparison.margin is None:
-        return comparison.margin_text
-    return f"{comparison.margin_text}, ±{comparison.margin:.{significant(comparison.margin, 2)}f}"
+def margin_text(comparison: Comparison) -> str:
+    """The margin as it was fixed, and the absolute size of a relative one; empty if none was."""
+    fixed = comparison.terms.margin
+    if fixed is None or not fixed.relative or comparison.margin is None:
+        return fixed.text if fixed else ""
+    return f"{fixed.text}, ±{comparison.margin:.{significant(comparison.margin, 2)}f}"
 
 
-def pair_sentence(table: Table, comparison: Comparison, difference: Difference, terms: Terms) -> str:
+def pair_sentence(comparison: Comparison, difference: Difference) -> str:
     name = pair_text(difference.pair)
     if not difference.seeds:
         return f"{name}: nothing to compare: both methods are done in no common cell and seed."
-    text = f"{name}: {difference_text(difference, comparison.margin, terms.unit, wide=True)}"
+    text = f"{name}: {difference_text(difference, comparison.margin, comparison.terms.unit, wide=True)}"
     basis = f"{counted(difference.seeds, 'seed')}, {counted(difference.cells, 'cell')}"
-    return f"{text} ({basis}){position(table, difference, comparison.margin)}."
+    return f"{text} ({basis}){_position(comparison, difference)}."
 
 
-def position(table: Table, difference: Difference, margin: float | None) -> str:
+def _position(comparison: Comparison, difference: Difference) -> str:
     """Where the 90 % interval lies."""
-    if margin is None or difference.seeds < 2:
+    if comparison.margin is None or difference.seeds < 2:
         return ""
-    verdict = judge([difference], margin)
-    if verdict is Verdict.EQUIVALENT:
-        return ": inside the margin"
-    if verdict is Verdict.DIFFERENT:
-        better = table.better(difference.mean, 0.0)
-        return f": outside the margin, {difference.pair[1]} is {'better' if better else 'worse'}"
-    return ": reaches across the margin"
+    better = (difference.mean < 0) == (comparison.direction == "min")
+    return {
+        Verdict.EQUIVALENT: ": inside the margin",
+        Verdict.DIFFERENT: f": outside the margin, {difference.pair[1]} is {'better' if better else 'worse'}",
+        Verdict.INCONCLUSIVE: ": reaches across the margin",
+    }[judge([difference], comparison.margin)]
 
 
-def rate_sentence(rates: Any) -> str:
-    sides = [
-        f"{diverged} of {runs} of {method}"
-        for method, diverged, runs in zip(rates.pair, rates.diverged, rates.runs, strict=True)
+def rate_sentences(comparison: Comparison) -> list[str]:
+    """How many runs of each pair diverged, where any did."""
+    return [
+        f"Runs that diverged: {' and '.join(map('{} of {} of {}'.format, each.diverged, each.runs, each.pair))}, "
+        f"{p_text(each.p)} (Fisher's exact test, Holm)."
+        for each in comparison.rates
+        if sum(each.diverged)
     ]
-    return f"Runs that diverged: {listed(sides)}, {p_text(rates.p)} (Fisher's exact test, Holm)."
 
 
-def advice_text(comparison: Comparison, terms: Terms) -> str:
+def advice_text(comparison: Comparison) -> str:
     """How many seeds would decide, and the command that adds them."""
     undecided = comparison.verdict is Verdict.INCONCLUSIVE and not comparison.incomplete and comparison.alike
     if not undecided or comparison.margin is None or not comparison.differences:
         return ""
     if not comparison.enough_seeds:
-        return f"At least {LEAST_SEEDS} seeds are needed{_command(comparison, terms, LEAST_SEEDS)}"
+        return f"At least {LEAST_SEEDS} seeds are needed{_command(comparison, LEAST_SEEDS)}"
     plan = comparison.plan
     if plan.seeds is None:
         return f"More than {MOST:,} seeds would be needed to decide with a probability of 80 %."
     case = "if there is no difference" if plan.no_difference else "if the differences are those found here"
-    command = _command(comparison, terms, plan.seeds)
-    return f"{plan.seeds} seeds would decide with a probability of 80 % {case}{command}"
+    return f"{plan.seeds} seeds would decide with a probability of 80 % {case}{_command(comparison, plan.seeds)}"
 
 
-def _command(comparison: Comparison, terms: Terms, seeds: int) -> str:
-    return f": {terms.command} --seeds={more_seeds(comparison.seeds, seeds)}" if terms.command else "."
+def _command(comparison: Comparison, seeds: int) -> str:
+    command = comparison.terms.command
+    return f": {command} --seeds={more_seeds(comparison.seeds, seeds)}" if command else "."
 
 
 def more_seeds(seeds: Sequence[Any], needed: int) -> str:

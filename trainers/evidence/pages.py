@@ -132,7 +132,7 @@ def _beyond(control: Answer) -> bool | None:
         return None
     [difference] = control.comparison.differences
     gain = difference.mean if difference.pair[0] == "none" else -difference.mean
-    return (gain > 0) == (control.direction == "min")
+    return (gain > 0) == (control.comparison.direction == "min")
 
 
 def _places(answers: Iterable[Answer]) -> str:

@@ -38,20 +38,17 @@ def method_groups(table: Table) -> list[tuple[str, Sequence[str]]]:
 HALF_DIGIT = 0.05
 
 
-def published_terms(task: str) -> Terms:
-    return Terms(margin_of(task, TASKS[task].paper_set), TASKS[task].objective.unit)
-
-
 def published_comparison(task: str) -> Comparison:
     """The comparison of the paper's three methods, over the cells of its table for a task."""
-    table, terms = TABLES[task], published_terms(task)
+    table, known = TABLES[task], TASKS[task]
     means = [mean for _, _, cells in table.rows for mean, _ in cells]
-    margin = terms.margin
+    margin = margin_of(task, known.paper_set)
     return Comparison(
         METHODS,
         tuple(published_difference(table, *pair) for pair in itertools.combinations(range(len(METHODS)), 2)),
         None if margin is None else margin.absolute(math.fsum(means) / len(means)),
-        "" if margin is None else margin.text,
+        Terms(margin, known.objective.unit),
+        known.objective.direction,
         seeds=tuple(range(1, table.seeds + 1)),
     )
 
@@ -80,9 +77,7 @@ class Answer:
         data: Its data set, and its model where the task has several.
         title: The model and the data in words.
         source: The name of its folder; "the paper" for the paper's table.
-        direction: "min" or "max": which value is better.
         comparison: The methods compared in pairs.
-        terms: What they are judged by.
     """
 
     question: str
@@ -90,9 +85,7 @@ class Answer:
     data: str
     title: str
     source: str
-    direction: str
     comparison: Comparison
-    terms: Terms
 
     @property
     def published(self) -> bool:
@@ -110,18 +103,10 @@ def by_question(answers: Iterable[Answer]) -> list[Answer]:
 
 def published_answers() -> list[Answer]:
     """The answers of the paper's three tables."""
+    known = {task: TASKS[task] for task in TABLES}
     return [
-        Answer(
-            QUESTIONS[0],
-            task,
-            TASKS[task].paper_data,
-            f"{TASKS[task].title}, {TASKS[task].paper_data}",
-            PAPER,
-            TASKS[task].objective.direction,
-            published_comparison(task),
-            published_terms(task),
-        )
-        for task in TABLES
+        Answer(QUESTIONS[0], task, of.paper_data, f"{of.title}, {of.paper_data}", PAPER, published_comparison(task))
+        for task, of in known.items()
     ]
 
 
@@ -136,7 +121,4 @@ def terms_of(sweep: Sweep, margins: Sequence[Margin]) -> Terms:
 def sweep_answers(sweep: Sweep, terms: Terms) -> list[Answer]:
     """The answers of a sweep, one for each question that its methods answer."""
     table, where = sweep.table(), (sweep.task, sweep.subject, sweep_title(sweep), sweep.folder.name)
-    return [
-        Answer(question, *where, table.direction, compare(table, terms.margin, methods), terms)
-        for question, methods in method_groups(table)
-    ]
+    return [Answer(question, *where, compare(table, terms, methods)) for question, methods in method_groups(table)]

@@ -85,7 +85,7 @@ class Summary:
 
     @functools.cached_property
     def compared(self) -> list[Comparison]:
-        return [compare(self.table, self.terms.margin, methods) for _, methods in method_groups(self.table)]
+        return [compare(self.table, self.terms, methods) for _, methods in method_groups(self.table)]
 
     @functools.cached_property
     def duels(self) -> list[Duel]:
@@ -98,7 +98,7 @@ class Summary:
         if self.compared:
             parts.append("## The methods compared")
             for comparison in self.compared:
-                verdict, *others = findings(table, comparison, self.terms)
+                verdict, *others = findings(comparison)
                 parts += [verdict, "\n".join(f"- {sentence}" for sentence in others)]
             cells = markdown_table(cell_table(table, self.compared))
             parts += [NOTE, "In each cell, with 90 % intervals:", cells]
@@ -111,7 +111,7 @@ class Summary:
         """The same for a terminal, without the comparison in each cell."""
         said = [*notes(self.table), *mixtures(self.runs)]
         parts = [self._heading(), aligned(cell_lines(self.table)), "\n".join(said)]
-        parts += ["\n".join(findings(self.table, comparison, self.terms)) for comparison in self.compared]
+        parts += ["\n".join(findings(comparison)) for comparison in self.compared]
         if self.duels:
             parts.append("\n".join([f"{TUNED_TITLE}:", *tuned_findings(self.table, self.duels, self.terms)]))
         return "\n\n".join(parts) + "\n"

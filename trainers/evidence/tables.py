@@ -38,7 +38,7 @@ def evidence_table(answers: Iterable[Answer]) -> list[list[str]]:
                     answer.source,
                     pair_text(difference.pair),
                     *_numbers(answer, difference),
-                    margin_text(answer.comparison, answer.terms) or NOTHING,
+                    margin_text(answer.comparison) or NOTHING,
                     str(difference.seeds),
                     str(difference.cells),
                     _pair_verdict(answer, difference) or NOTHING,
@@ -51,8 +51,8 @@ def evidence_table(answers: Iterable[Answer]) -> list[list[str]]:
 def answer_text(answer: Answer) -> str:
     """The verdict on the methods, and what would decide if it is inconclusive."""
     where = place_text(answer.task, answer.data, answer.source)
-    advice = "" if answer.published else advice_text(answer.comparison, answer.terms)
-    return f"{where}: {verdict_text(answer.comparison, answer.terms)} {advice}".rstrip()
+    advice = "" if answer.published else advice_text(answer.comparison)
+    return f"{where}: {verdict_text(answer.comparison)} {advice}".rstrip()
 
 
 def place_text(task: str, data: str, source: str) -> str:
@@ -68,7 +68,7 @@ def _numbers(answer: Answer, difference: Difference) -> list[str]:
     if not difference.seeds:
         return [NOTHING] * 3
     places = places_of(difference, answer.comparison.margin)
-    unit = f" {answer.terms.unit}" if answer.terms.unit else ""
+    unit = f" {unit}" if (unit := answer.comparison.terms.unit) else ""
     mean = signed(difference.mean, places) + unit
     if difference.seeds < 2:
         return [mean, NOTHING, NOTHING]
@@ -100,8 +100,8 @@ def _record(answer: Answer, difference: Difference) -> dict[str, Any]:
         "source": answer.source,
         "first": difference.pair[0],
         "second": difference.pair[1],
-        "unit": answer.terms.unit,
-        "better": answer.direction,
+        "unit": comparison.terms.unit,
+        "better": comparison.direction,
         "mean": difference.mean,
         "standard_error": difference.error,
         "degrees_of_freedom": difference.freedom,

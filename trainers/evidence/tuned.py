@@ -178,7 +178,7 @@ def _tuned_sentence(table: Table, outcome: TuningOutcome, terms: Terms) -> str:
     cost = f"The tuning took {counted(outcome.tuned_runs, 'run')}, {outcome.rule} {outcome.untuned_runs}."
     if not difference.seeds:
         return f"{name}: nothing to compare, there is no row and seed in which both are done. {cost}"
-    margin = margin_in(table, terms.margin)
+    margin = margin_in(table, terms)
     basis = f"{counted(difference.seeds, 'seed')}, {counted(difference.cells, 'row')}"
     text = difference_text(difference, margin, terms.unit, wide=True)
     return f"{name}: {text} ({basis}): {_tuned_meaning(table, outcome, margin)}. {cost}"

@@ -83,7 +83,7 @@ def differences_section(sweeps: Sequence[JudgedSweep]) -> Section:
 def _row(answer: Answer) -> list[str]:
     """A row of the table of verdicts."""
     comparison = answer.comparison
-    margin = margin_text(comparison, answer.terms) if comparison.margin else "none fixed"
+    margin = margin_text(comparison) if comparison.margin else "none fixed"
     methods = listed([label_of(method) for method in comparison.methods])
     return [_what(answer), comparison.verdict.value, margin, str(len(comparison.seeds)), methods]
 
@@ -95,5 +95,5 @@ def _what(answer: Answer) -> str:
 
 def _in_words(found: Sequence[Answer]) -> str:
     """Describes the picture, for readers who cannot see it."""
-    told = [f"{_what(answer)}: {verdict_text(answer.comparison, answer.terms)}" for answer in found]
+    told = [f"{_what(answer)}: {verdict_text(answer.comparison)}" for answer in found]
     return " ".join(["Differences between methods, with intervals and margins.", *told])

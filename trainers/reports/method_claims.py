@@ -11,7 +11,7 @@ from trainers.evidence.findings import (
     difference_text,
     margin_text,
     pair_text,
-    rate_sentence,
+    rate_sentences,
     reasons,
 )
 from trainers.evidence.questions import FIRST_STEP_RULES, QUESTIONS, Answer, sweep_answers
@@ -20,7 +20,7 @@ from trainers.results.formats import counted, listed
 from trainers.results.methods import METHODS, VARIANTS, label_of
 from trainers.results.paper import TABLES
 from trainers.results.runs import Sweep
-from trainers.results.tasks import IMAGES, LANGUAGE, TASKS, TRANSLATION, Terms, task_title
+from trainers.results.tasks import IMAGES, LANGUAGE, TASKS, TRANSLATION, task_title
 
 WARMUPS, FIRST_STEPS, NO_WARMUP, _ = QUESTIONS
 WORSE = (
@@ -90,15 +90,15 @@ def _sameness(text: str, paper: str, sweeps: Iterable[JudgedSweep], question: st
     claims = []
     for each in sweeps:
         for answer in each.to(question):
-            comparison, terms = answer.comparison.labelled(label_of), answer.terms
+            comparison = answer.comparison.labelled(label_of)
             measured = [
                 f"{each.scale}: {comparison.verdict.value}",
-                *_why(comparison, terms),
-                *(_pair(difference, comparison.margin, terms) for difference in comparison.differences),
-                *(rate_sentence(rates).removesuffix(".") for rates in comparison.rates if sum(rates.diverged)),
-                *filter(None, [advice_text(comparison, terms).removesuffix(".")]),
+                *_why(comparison),
+                *(_pair(comparison, difference) for difference in comparison.differences),
+                *(sentence.removesuffix(".") for sentence in rate_sentences(comparison)),
+                *filter(None, [advice_text(comparison).removesuffix(".")]),
             ]
-            criterion = f"margin {margin_text(comparison, terms)}: {CRITERION}" if comparison.margin else CRITERION
+            criterion = f"margin {margin_text(comparison)}: {CRITERION}" if comparison.margin else CRITERION
             said, verdict = _named(text, comparison.methods), HOLDS[comparison.verdict]
             claims.append(Claim(said, paper, "; ".join(measured), criterion, verdict, question=question, on=subject))
     return claims
@@ -115,28 +115,27 @@ def _named(text: str, labels: Sequence[str]) -> str:
     return text.format(listed(labels))
 
 
-def _why(comparison: Comparison, terms: Terms) -> list[str]:
-    return ["no margin is fixed for this task"] if terms.margin is None else reasons(comparison)
+def _why(comparison: Comparison) -> list[str]:
+    return reasons(comparison) if comparison.terms.margin else ["no margin is fixed for this task"]
 
 
-def _pair(difference: Difference, margin: float | None, terms: Terms) -> str:
+def _pair(comparison: Comparison, difference: Difference) -> str:
     if not difference.seeds:
         return f"{pair_text(difference.pair)}: nothing to compare"
-    return f"{pair_text(difference.pair)} {difference_text(difference, margin, terms.unit)}"
+    return f"{pair_text(difference.pair)} {difference_text(difference, comparison.margin, comparison.terms.unit)}"
 
 
 def control_claim(judged: JudgedSweep) -> Claim:
     """Whether a sweep shows that Adam is worse without warmup."""
     found = judged.to(NO_WARMUP)
-    named = [(answer.comparison.labelled(label_of), answer.terms) for answer in found]
-    (first, terms), needs = named[0], [_needs(answer) for answer in found]
+    named, needs = [answer.comparison.labelled(label_of) for answer in found], [_needs(answer) for answer in found]
     texts = ", ".join(_control_text(answer, need) for answer, need in zip(found, needs, strict=True))
     measured = [
         f"{judged.scale}: {texts}",
-        *dict.fromkeys(reason for each in named for reason in _why(*each)),
-        *(rate_sentence(rates).removesuffix(".") for each, _ in named for rates in each.rates if sum(rates.diverged)),
+        *dict.fromkeys(reason for each in named for reason in _why(each)),
+        *(sentence.removesuffix(".") for each in named for sentence in rate_sentences(each)),
     ]
-    margin = f"margin {margin_text(first, terms)}: " if first.margin else ""
+    margin = f"margin {margin_text(named[0])}: " if named[0].margin else ""
     # Warmup is needed if Adam without it is worse than with every warmup that ran.
     holds = Holds.YES if all(needs) else Holds.NO if all(need is False for need in needs) else Holds.UNKNOWN
     said, subject = f"{NEEDED[0]} On {judged.subject}.", judged.subject
@@ -173,17 +172,18 @@ def _needs(answer: Answer) -> bool | None:
 
 
 def _control_text(answer: Answer, needs: bool | None) -> str:
-    (difference,) = answer.comparison.labelled(label_of).differences
+    comparison = answer.comparison.labelled(label_of)
+    (difference,) = comparison.differences
     (other,) = (label_of(method) for method in answer.comparison.methods if method != "none")
     if not difference.seeds:
         return f"nothing to compare with {other}"
     how = "worse" if _is_worse(answer) else "better"
     shown = "" if needs else ": does not show that warmup is needed"
-    return f"without warmup {how} than {other}, {_pair(difference, answer.comparison.margin, answer.terms)}{shown}"
+    return f"without warmup {how} than {other}, {_pair(comparison, difference)}{shown}"
 
 
 def _is_worse(answer: Answer) -> bool:
     """Whether the mean without warmup is the worse one."""
     (difference,) = answer.comparison.differences
     larger = difference.pair[1] if difference.mean > 0 else difference.pair[0]
-    return (larger == "none") == (answer.direction == "min")
+    return (larger == "none") == (answer.comparison.direction == "min")

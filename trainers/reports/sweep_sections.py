@@ -57,7 +57,7 @@ def sweep_section(number: int, judged: JudgedSweep) -> Section:
     blocks += _curves(name, sweep)
     compared = [answer.comparison.labelled(label_of) for answer in judged.answers]
     if compared:
-        blocks += [*(Points(findings(shown, each, sweep.terms)) for each in compared), Text(NOTE)]
+        blocks += [*(Points(findings(each)) for each in compared), Text(NOTE)]
         headings, *rows = cell_table(shown, compared)
         cell_by_cell = "The methods compared in each cell, with 90 % intervals"
         labels = len(table.row_names)
