@@ -40,7 +40,7 @@ def test_the_period_is_chosen_on_one_half_of_the_seeds_and_judged_on_the_other()
     results = results_of(lambda rate, warmup, period, seed: tuned[period][seed] if period else untuned[seed])
     (duel,) = duels_of(results)
     assert duel.periods == (10.0, 100.0)
-    assert duel.tuned.tolist() == [4.0, 5.0, 3.0, 6.0]
+    assert duel.tuned.tolist() == [[4.0, 5.0, 3.0, 6.0]]
     assert (duel.tuned_runs, duel.untuned_runs) == (8, 4)
     differences = [2.0, 2.5, 1.0, 3.5]
     assert duel.difference.mean == pytest.approx(np.mean(differences), rel=1e-15)
@@ -112,8 +112,8 @@ def test_a_period_that_diverges_is_not_chosen():
     results = results_of(lambda rate, warmup, period, seed: None if (period, seed) == (10.0, 0) else values[period])
     (duel,) = duels_of(results)
     assert duel.periods == (100.0, 10.0)
-    assert duel.tuned[1:].tolist() == [2.0, 1.0, 2.0]
-    assert math.isnan(duel.tuned[0])  # none where the one that was chosen diverged
+    assert duel.tuned[0, 1:].tolist() == [2.0, 1.0, 2.0]
+    assert math.isnan(duel.tuned[0, 0])  # none where the one that was chosen diverged
 
 
 def test_there_is_nothing_to_say_without_a_choice_a_rule_or_a_second_seed():

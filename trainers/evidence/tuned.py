@@ -19,7 +19,7 @@ from trainers.evidence.findings import difference_text, pair_text
 from trainers.results.formats import counted, value_text
 from trainers.results.methods import PERIOD, TUNED_FLAGS, tuned_text
 from trainers.results.results_csv import LABEL, csv_text
-from trainers.results.table import METHOD, Row, Table
+from trainers.results.table import METHOD, MISSING, Row, Table
 from trainers.results.tasks import Terms
 
 UNTUNED_RULES = ("untuned_linear", "untuned_exponential", "radam")
@@ -27,16 +27,16 @@ UNTUNED_RULES = ("untuned_linear", "untuned_exponential", "radam")
 
 @dataclasses.dataclass(frozen=True)
 class Duel:
-    """A tuned warmup and an untuned rule in one row of the table.
+    """A tuned warmup and an untuned rule in a row of the table, or in several.
 
     Args:
-        row: The row.
+        row: The row, or the first one.
         warmup: The tuned warmup.
         rule: The untuned one.
-        periods: The periods chosen on the first and on the second half of the seeds; or the shares.
-        tuned: The objective of the tuned warmup by seed of the table, with the period chosen on the other half of the
-            seeds; NaN for a seed that either lacks.
-        untuned: The objective of the rule by seed, NaN for the same seeds.
+        periods: The periods chosen there on the first and on the second half of the seeds; or the shares.
+        tuned: The objective of the tuned warmup, [rows, seeds of the table], with the period chosen on the other half
+            of the seeds; NaN for a seed that either lacks.
+        untuned: The objective of the rule, NaN for the same seeds.
         tuned_runs: Number of runs for tuning.
         untuned_runs: Number of runs of the rule.
         flag: What is tuned, "warmup_period" or "warmup_share".
@@ -54,19 +54,9 @@ class Duel:
 
     @property
     def difference(self) -> Difference:
-        """Tuned - untuned over seeds."""
-        return _difference([self])
-
-
-@dataclasses.dataclass(frozen=True)
-class TuningOutcome:
-    """A tuned warmup and an untuned rule over all rows."""
-
-    warmup: str
-    rule: str
-    difference: Difference
-    tuned_runs: int
-    untuned_runs: int
+        """Tuned - untuned over seeds, averaged over the rows."""
+        kind = self.flag.removeprefix("warmup_")
+        return difference_of((self.rule, f"{self.warmup} with the best {kind}"), self.untuned, self.tuned)
 
 
 def duels(table: Table, runs: DataFrame) -> list[Duel]:
@@ -81,19 +71,16 @@ def duels(table: Table, runs: DataFrame) -> list[Duel]:
     return [duel for duel in found if duel is not None]
 
 
-def outcomes(found: Iterable[Duel]) -> list[TuningOutcome]:
-    """One outcome per pair: the difference over seeds, averaged over its rows."""
+def outcomes(found: Iterable[Duel]) -> list[Duel]:
+    """One duel per pair, over all of its rows."""
     groups = itertools.groupby(found, key=lambda duel: (duel.warmup, duel.flag, duel.rule))
-    return [
-        TuningOutcome(
-            warmup,
-            rule,
-            _difference(same := list(group)),
-            sum(duel.tuned_runs for duel in same),
-            sum(duel.untuned_runs for duel in same),
-        )
-        for (warmup, _, rule), group in groups
-    ]
+    return [_over_rows(list(group)) for _, group in groups]
+
+
+def _over_rows(same: Sequence[Duel]) -> Duel:
+    tuned, untuned = np.concatenate([duel.tuned for duel in same]), np.concatenate([duel.untuned for duel in same])
+    runs = {name: sum(getattr(duel, name) for duel in same) for name in ("tuned_runs", "untuned_runs")}
+    return dataclasses.replace(same[0], tuned=tuned, untuned=untuned, **runs)
 
 
 def duels_csv(table: Table, found: Iterable[Duel]) -> str:
@@ -115,16 +102,15 @@ def make_duel(
 ) -> Duel | None:
     """Compares a tuned warmup with a rule; None if fewer than two seeds have both. `labels` has a column per period."""
     warmup, rule = pair
-    cells = {period: table.cell(row, label) for period, label in sorted(labels.items())}
-    other, at = table.cell(row, rule), table.rows.index(row)
+    at = table.rows.index(row)
+    ended = table.runs[(table.runs.row == at) & (table.runs.status != MISSING)]
+    tunings = ended[ended.method.isin(list(labels.values()))]
     # Every period is planned for every seed: where it has no value, the run diverged or is missing.
-    known = {seed for cell in cells.values() for seed in cell.seeds}.intersection(other.values)
-    seeds = np.array([number for number, seed in enumerate(table.seeds) if seed in known])
+    seeds = np.flatnonzero(np.isin(table.seeds, tunings.seed.tolist()) & ~np.isnan(table.values(rule)[at]))
     if len(seeds) < 2:
         return None
     worst = math.inf if table.direction == "min" else -math.inf
-    found = {period: table.values(label)[at] for period, label in sorted(labels.items())}
-    values = {period: np.where(np.isnan(each), worst, each) for period, each in found.items()}
+    values = {period: np.nan_to_num(table.values(label)[at], nan=worst) for period, label in sorted(labels.items())}
     tuned, untuned = np.full((2, len(table.seeds)), math.nan)
     halves = seeds[::2], seeds[1::2]
     periods = _best_period(values, halves[0], table.direction), _best_period(values, halves[1], table.direction)
@@ -132,21 +118,14 @@ def make_duel(
         tuned[judged] = values[period][judged]
     tuned[np.isinf(tuned)] = math.nan
     untuned[seeds] = np.where(np.isnan(tuned[seeds]), math.nan, table.values(rule)[at][seeds])
-    runs = sum(cell.runs for cell in cells.values())
-    return Duel(row, warmup, rule, periods, tuned, untuned, runs, other.runs, flag)
+    rule_runs = int((ended.method == rule).sum())
+    return Duel(row, warmup, rule, periods, tuned[None], untuned[None], len(tunings), rule_runs, flag)
 
 
 def _best_period(values: Mapping[float, np.ndarray], seeds: np.ndarray, direction: str) -> float:
     """The period or share with the best mean over some seeds; the shortest of those that are equal."""
     sign = 1 if direction == "min" else -1
     return min(values, key=lambda period: (sign * math.fsum(values[period][seeds]), period))
-
-
-def _difference(found: Sequence[Duel]) -> Difference:
-    """Tuned - untuned, averaged over the rows of some duels of one pair."""
-    untuned, tuned = np.stack([duel.untuned for duel in found]), np.stack([duel.tuned for duel in found])
-    kind = found[0].flag.removeprefix("warmup_")
-    return difference_of((found[0].rule, f"{found[0].warmup} with the best {kind}"), untuned, tuned)
 
 
 TUNED_TITLE = "Tuned against untuned"
@@ -172,7 +151,7 @@ def tuned_table(table: Table, found: Sequence[Duel]) -> list[list[str]]:
     return lines
 
 
-def _tuned_sentence(table: Table, outcome: TuningOutcome, terms: Terms) -> str:
+def _tuned_sentence(table: Table, outcome: Duel, terms: Terms) -> str:
     difference = outcome.difference
     name = pair_text(difference.pair)
     cost = f"The tuning took {counted(outcome.tuned_runs, 'run')}, {outcome.rule} {outcome.untuned_runs}."
@@ -181,12 +160,11 @@ def _tuned_sentence(table: Table, outcome: TuningOutcome, terms: Terms) -> str:
     margin = margin_in(table, terms)
     basis = f"{counted(difference.seeds, 'seed')}, {counted(difference.cells, 'row')}"
     text = difference_text(difference, margin, terms.unit, wide=True)
-    return f"{name}: {text} ({basis}): {_tuned_meaning(table, outcome, margin)}. {cost}"
+    return f"{name}: {text} ({basis}): {_tuned_meaning(table, difference, margin)}. {cost}"
 
 
-def _tuned_meaning(table: Table, outcome: TuningOutcome, margin: float | None) -> str:
+def _tuned_meaning(table: Table, difference: Difference, margin: float | None) -> str:
     """The verdict by the rule of every other comparison; without a margin, which of the two is better at all."""
-    difference = outcome.difference
     if difference.seeds < LEAST_SEEDS:
         return "inconclusive"
     verdict = judge([difference], margin or 0.0)
