@@ -4,6 +4,7 @@ import collections
 import csv
 import dataclasses
 import io
+import itertools
 import pathlib
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
@@ -17,7 +18,7 @@ from trainers.results.layout import CHECKS, TRIALS
 from trainers.results.records import read_records
 from trainers.results.results_csv import TRIAL, csv_text
 from trainers.results.runs import Records, Sweep
-from trainers.study.failures import Run, Trained
+from trainers.study.failures import Trained
 from trainers.study.periods import OPEN, Judgement, judge, periods_of
 from trainers.system.errors import ConfigError
 from trainers.system.files import read_text
@@ -66,8 +67,7 @@ def _has_size(record: Mapping[str, Any]) -> bool:
 
 
 SMALLEST = "smallest_rms"
-HEADINGS = ("a longer warmup is better", f"verdict: {TOO_SHORT}", "no verdict")
-
+WORDS = {True: "yes", False: "no"}
 # By whether a warmup is too short, and whether the check says so.
 Counts = Mapping[tuple[bool, bool], int]
 
@@ -78,9 +78,11 @@ def read_checks(sweep: Sweep) -> dict[str, float]:
     known = _parsed(kept) if kept.exists() else {}
     if sweep.folder.config.get("log_every") != 1:  # no verdicts: do not read all records in vain
         return known
-    records = sweep.runs.to_dict("records")
-    found = {run[TRIAL]: _smallest(sweep, run) for run in records if run[TRIAL] not in known}
-    return known | {trial: smallest for trial, smallest in found.items() if smallest is not None}
+    for run in sweep.runs[~sweep.runs[TRIAL].isin(list(known))].to_dict("records"):
+        records = read_records(sweep.folder.path / TRIALS / run[TRIAL])
+        if report := warmup_report(records, {**sweep.folder.config, **run}):
+            known[run[TRIAL]] = report.smallest_rms
+    return known
 
 
 def _parsed(path: pathlib.Path) -> dict[str, float]:
@@ -90,14 +92,8 @@ def _parsed(path: pathlib.Path) -> dict[str, float]:
         raise ConfigError(f"{CHECKS} must have a number for each {TRIAL}. Received: {path} ({error})") from error
 
 
-def checks_csv(checks: Mapping[str, float]) -> str:
-    return csv_text(DataFrame(sorted(checks.items()), columns=[TRIAL, SMALLEST]))
-
-
-def _smallest(sweep: Sweep, run: Run) -> float | None:
-    records = read_records(sweep.folder.path / TRIALS / run[TRIAL])
-    report = warmup_report(records, {**sweep.folder.config, **run})
-    return report.smallest_rms if report else None
+def checks_csv(sweep: Sweep) -> str:
+    return csv_text(DataFrame(sorted(read_checks(sweep).items()), columns=[TRIAL, SMALLEST]))
 
 
 @dataclasses.dataclass(frozen=True)
@@ -114,9 +110,8 @@ class Score:
 
     def table(self) -> list[list[str]]:
         """Headings, then a row for the runs whose warmup is too short, and one for the others."""
-        words = {True: "yes", False: "no"}
-        rows = ([words[true], *(str(self.every[true, said]) for said in words)] for true in words)
-        return [list(HEADINGS), *rows]
+        rows = ([word, *(str(self.every[true, said]) for said in (True, False))] for true, word in WORDS.items())
+        return [["a longer warmup is better", f"verdict: {TOO_SHORT}", "no verdict"], *rows]
 
     def text(self) -> str:
         found = self.every[True, True]
@@ -133,24 +128,24 @@ def score(trained: Trained) -> Score | None:
     if len(periods_of(trained)) < 2 or trained.sweep.terms.margin is None:
         return None
     checks = read_checks(trained.sweep)
-    judged = [(judgement, [run for run in runs if run[TRIAL] in checks]) for judgement, runs in _judged(trained)]
-    decided = [(judgement, runs) for judgement, runs in judged if judgement.verdict != OPEN]
-    return Score(_counts(judged, checks), _counts(decided, checks)) if checks else None
+    if not checks:
+        return None
+    every, decided = collections.Counter[tuple[bool, bool]](), collections.Counter[tuple[bool, bool]]()
+    for judgement, trials in _judged(trained):
+        said = collections.Counter((judgement.gains, is_too_short(checks[each])) for each in trials if each in checks)
+        every += said
+        if judgement.verdict != OPEN:
+            decided += said
+    return Score(every, decided)
 
 
-def _counts(judged: Iterable[tuple[Judgement, Sequence[Run]]], checks: Mapping[str, float]) -> Counts:
-    return collections.Counter(
-        (judgement.gains, is_too_short(checks[run[TRIAL]])) for judgement, runs in judged for run in runs
-    )
-
-
-def _judged(trained: Trained) -> Iterable[tuple[Judgement, Sequence[Run]]]:
-    """Every warmup at every place, except the longest, with its runs."""
+def _judged(trained: Trained) -> Iterable[tuple[Judgement, Sequence[str]]]:
+    """Every warmup at every place, except the longest, with the names of its runs."""
     *shorter, _ = periods_of(trained).items()
-    for period, label in shorter:
-        for place in trained.places:
-            if runs := trained.runs.get((label, place)):
-                yield judge(trained, place, label, period), runs
+    trials = trained.runs.groupby(["method", "place"]).trial.agg(list).to_dict()
+    for (period, label), place in itertools.product(shorter, trained.places):
+        if found := trials.get((label, place)):
+            yield judge(trained, place, label, period), found
 
 
 def _right(counts: Counts) -> str:

@@ -3,7 +3,10 @@
 import dataclasses
 from collections.abc import Iterable, Sequence
 
+import numpy as np
+
 from trainers.evidence.differences import LEVELS, Difference
+from trainers.evidence.findings import pair_text
 from trainers.results.formats import NOTHING, counted, distinct, signed, value_text
 from trainers.results.methods import method_title
 from trainers.results.tasks import LANGUAGE, OBJECTIVES, TRANSLATION, Margin, data_title, margin_of
@@ -34,17 +37,15 @@ class NotWorse:
 
     @property
     def met(self) -> bool:
-        if not self.can_judge:
-            return False
         low, high = self.found.interval(LEVELS[0])
         worst = high if self.trained.sweep.objective.direction == "min" else -low
-        return worst < self.size
+        return self.can_judge and worst < self.size
 
     def text(self) -> str:
         if not self.can_judge or self.margin is None:
             return f"{DYNAMIC} - {LINEAR}: nothing to judge."
-        difference_text = _difference_text(self.trained, self.found, LEVELS[0])
-        return f"{difference_text} there, margin {self.margin.text}: {_met(self.met)}."
+        difference = _difference_text(self.trained, self.found, LEVELS[0])
+        return f"{difference} there, margin {self.margin.text}: condition {'' if self.met else 'not '}met."
 
 
 @dataclasses.dataclass(frozen=True)
@@ -68,9 +69,10 @@ class DynamicJudgement:
     def texts(self) -> Iterable[str]:
         where = f"where {LINEAR} trains with all seeds ({counted(len(self.safe), 'cell')})"
         if self.failing:
-            yield f"{DYNAMIC} fails {where} at {_listed(self.failing)}: {_met(False)}."
+            at = "; ".join(f"rate {value_text(rate)}, beta_2 {value_text(beta_2)}" for rate, beta_2 in self.failing)
+            yield f"{DYNAMIC} fails {where} at {at}: condition not met."
         else:
-            yield f"{DYNAMIC} fails in no cell {where}: {_met(True)}."
+            yield f"{DYNAMIC} fails in no cell {where}: condition met."
         yield from (each.text() for each in self.not_worse)
 
 
@@ -90,13 +92,10 @@ def judge_dynamic(trained: Trained) -> DynamicJudgement | None:
 
 
 def _not_worse(trained: Trained, margin: Margin | None, places: Sequence[Place]) -> NotWorse:
-    values = [value for place in places for value in trained.cell(LINEAR, place).values.values()]
-    size = margin.absolute(sum(values) / len(values)) if margin and values else 0.0
+    table = trained.sweep.table()
+    values = table.values(LINEAR)[[table.rows.index(place) for place in places]]
+    size = margin.absolute(float(np.nanmean(values))) if margin and not np.isnan(values).all() else 0.0
     return NotWorse(trained, trained.difference(LINEAR, DYNAMIC, places), margin, size)
-
-
-def _met(is_met: bool) -> str:
-    return "condition met" if is_met else "condition not met"
 
 
 def _criteria(trained: Trained) -> Iterable[tuple[Trained, Margin | None]]:
@@ -126,15 +125,9 @@ def _gradient_init(trained: Trained) -> Iterable[str]:
 
 
 def _difference_text(trained: Trained, found: Difference, level: float) -> str:
-    low, high = found.interval(level)
+    mean, low, high = (signed(value, 2) for value in (found.mean, *found.interval(level)))
     unit = trained.sweep.objective.unit
-    first, second = found.pair
-    interval = f"{100 * level:.0f} % interval {signed(low, 2)} to {signed(high, 2)}"
-    return f"{second} - {first}: {signed(found.mean, 2)} {unit}, {interval}"
-
-
-def _listed(places: Iterable[Place]) -> str:
-    return "; ".join(f"rate {value_text(rate)}, beta_2 {value_text(beta_2)}" for rate, beta_2 in places)
+    return f"{pair_text(found.pair)}: {mean} {unit}, {100 * level:.0f} % interval {low} to {high}"
 
 
 # Names of sweeps that the dynamic warmup was designed on, and that therefore do not judge it, begin with this.
@@ -157,10 +150,8 @@ def judging(compared: Iterable[Trained]) -> list[Trained]:
 
 def condition_table(studied: Sequence[Trained]) -> list[list[str]]:
     """Headings, then a row for each sweep with a dynamic and an untuned linear warmup."""
-    judged = (
-        (title, len(each.places), judge_dynamic(each)) for title, each in zip(_titles(studied), studied, strict=True)
-    )
-    return [list(CONDITION_HEADINGS), *(_condition_row(title, cells, found) for title, cells, found in judged if found)]
+    rows = map(_condition_row, _titles(studied), studied)
+    return [list(CONDITION_HEADINGS), *filter(None, rows)]
 
 
 def failure_table(studied: Sequence[Trained]) -> list[list[str]]:
@@ -170,28 +161,25 @@ def failure_table(studied: Sequence[Trained]) -> list[list[str]]:
     return [["failed runs", *_titles(studied)], *rows]
 
 
-def _condition_row(title: str, cells: int, found: DynamicJudgement) -> list[str]:
+def _condition_row(title: str, trained: Trained) -> list[str] | None:
+    found = judge_dynamic(trained)
+    if found is None:
+        return None
     judged = [each for each in found.not_worse if each.can_judge]
+    verdict = "met" if found.met else "**not met**"
     return [
         title,
-        f"{len(found.safe)} of {cells}",
+        f"{len(found.safe)} of {len(trained.places)}",
         str(len(found.failing)),
         "; ".join(map(_in_short, judged)) or NOTHING,
         "; ".join(each.margin.text for each in judged if each.margin) or NOTHING,
-        _conditions_verdict(found),
+        verdict if found.failing or judged == found.not_worse else "not judged",
     ]
 
 
-def _conditions_verdict(found: DynamicJudgement) -> str:
-    if not found.failing and not all(each.can_judge for each in found.not_worse):
-        return "not judged"
-    return "met" if found.met else "**not met**"
-
-
 def _in_short(judged: NotWorse) -> str:
-    low, high = judged.found.interval(LEVELS[0])
-    unit = judged.trained.sweep.objective.unit
-    return f"{signed(judged.found.mean, 2)} {unit} ({signed(low, 2)} to {signed(high, 2)})"
+    mean, low, high = (signed(value, 2) for value in (judged.found.mean, *judged.found.interval(LEVELS[0])))
+    return f"{mean} {judged.trained.sweep.objective.unit} ({low} to {high})"
 
 
 def _tuned(method: str) -> tuple[bool, float]:
@@ -201,10 +189,8 @@ def _tuned(method: str) -> tuple[bool, float]:
 
 
 def _titles(studied: Sequence[Trained]) -> list[str]:
-    titles = [
-        data_title(trained.sweep.folder.config) + (", clipped" if _is_clipped(trained) else "") for trained in studied
-    ]
-    return distinct(titles, [trained.sweep.folder.name for trained in studied])
+    titles = [data_title(each.sweep.folder.config) + ", clipped" * _is_clipped(each) for each in studied]
+    return distinct(titles, [each.sweep.folder.name for each in studied])
 
 
 def _is_clipped(trained: Trained) -> bool:

@@ -1,17 +1,18 @@
 """Which runs of a sweep fail to train, and what each method reaches."""
 
-import collections
 import dataclasses
 import functools
+import itertools
 import math
 from collections.abc import Iterable, Mapping, Sequence
-from typing import Any
+
+from pandas import DataFrame
 
 from trainers.evidence.differences import Difference, difference_of
 from trainers.evidence.summary import cell_text
 from trainers.results.formats import NOTHING, fixed, value_text
 from trainers.results.methods import FIELDS
-from trainers.results.results_csv import LABEL
+from trainers.results.results_csv import LABEL, TRIAL
 from trainers.results.runs import Sweep
 from trainers.results.table import Cell
 from trainers.results.tasks import OBJECTIVES
@@ -24,7 +25,6 @@ RATE, BETA_2, *_ = FIELDS
 
 # A learning rate and a beta_2.
 Place = tuple[float, float]
-Run = Mapping[str, Any]  # a row of the data frame of a sweep
 
 
 def chance_loss(sweep: Sweep) -> float | None:
@@ -68,56 +68,51 @@ class Trained:
         return loss
 
     @functools.cached_property
-    def runs(self) -> Mapping[tuple[str, Place], Sequence[Run]]:
-        """The runs by method and place."""
-        found: dict[tuple[str, Place], list[Run]] = collections.defaultdict(list)
-        for run in self.sweep.runs.to_dict("records"):
-            found[run[LABEL], (run[RATE], run[BETA_2])].append(run)
-        return dict(found)
+    def runs(self) -> DataFrame:
+        """The method, place, trial and loss of each run. No loss exceeds `chance`, which also counts for lost runs."""
+        runs = self.sweep.runs
+        loss = runs[LOSS].astype(float).where(runs.status == "done").fillna(self.chance).clip(upper=self.chance)
+        places = list(zip(runs[RATE], runs[BETA_2], strict=True))
+        return DataFrame({"method": runs[LABEL], "place": places, "trial": runs[TRIAL], "loss": loss})
 
     @functools.cached_property
     def limit(self) -> float:
-        return (min(map(self.mean_loss, self.runs.values())) + self.chance) / 2
+        return (float(self.runs.groupby(["method", "place"]).loss.mean().min()) + self.chance) / 2
+
+    @functools.cached_property
+    def counts(self) -> Mapping[tuple[str, Place], tuple[int, int]]:
+        """How many runs of each method and place fail, and how many there are."""
+        fails = (self.runs.loss > self.limit).groupby([self.runs.method, self.runs.place]).agg(["sum", "size"])
+        return {at: (int(failed), int(count)) for at, failed, count in fails.itertuples(name=None)}
 
     @functools.cached_property
     def methods(self) -> Sequence[str]:
         """The methods in the order of the sweep's table."""
-        ran = {method for method, _ in self.runs}
+        ran = {*self.runs.method}
         return [method for method in self.sweep.table().methods if method in ran]
 
     @functools.cached_property
     def places(self) -> Sequence[Place]:
-        return sorted({place for _, place in self.runs})
+        return sorted({*self.runs.place})
 
-    def runs_of(self, method: str) -> Sequence[Run]:
-        return [run for (name, _), runs in self.runs.items() if name == method for run in runs]
+    @functools.cached_property
+    def betas(self) -> Sequence[float]:
+        return sorted({beta_2 for _, beta_2 in self.places})
 
     def cell(self, method: str, place: Place) -> Cell:
         """The runs at a place, in the unit of the objective."""
         return self.sweep.table().cell(place, method)
 
-    def loss(self, run: Run) -> float:
-        """The validation loss, limited to `chance`, which also counts for a run that diverged."""
-        loss = run.get(LOSS)
-        return min(loss, self.chance) if loss is not None and run["status"] == "done" else self.chance
-
-    def mean_loss(self, runs: Sequence[Run]) -> float:
-        return math.fsum(map(self.loss, runs)) / len(runs)
-
-    def fails(self, run: Run) -> bool:
-        return self.loss(run) > self.limit
-
     def failed(self, method: str, place: Place) -> int | None:
         """How many seeds fail; None where nothing has been run."""
-        runs = self.runs.get((method, place))
-        return None if not runs else sum(map(self.fails, runs))
+        return self.counts.get((method, place), (None, 0))[0]
 
     def count(self, method: str, place: Place) -> int:
-        return len(self.runs.get((method, place), ()))
+        return self.counts.get((method, place), (None, 0))[1]
 
     def failed_text(self, method: str) -> str:
-        runs = self.runs_of(method)
-        return f"{sum(map(self.fails, runs))} of {len(runs)}" if runs else NOTHING
+        found = [count for (name, _), count in self.counts.items() if name == method]
+        return " of ".join(str(sum(each)) for each in zip(*found, strict=True)) or NOTHING
 
     def difference(self, first: str, second: str, places: Iterable[Place]) -> Difference:
         """second - first in the unit of the objective, over seeds, averaged over some places."""
@@ -141,24 +136,21 @@ def _row(trained: Trained, method: str) -> list[str]:
         value_with_spread(trained, method, default_place(trained)),
         "; ".join(_largest_rates(trained, method)),
         trained.failed_text(method),
-        fixed(trained.mean_loss(trained.runs_of(method)), 3),
+        fixed(float(trained.runs.loss[trained.runs.method == method].mean()), 3),
     ]
 
 
 def default_place(trained: Trained) -> Place:
     """The smallest rate with the largest beta_2."""
-    return min(rate for rate, _ in trained.places), max(beta_2 for _, beta_2 in trained.places)
+    return min(rate for rate, _ in trained.places), trained.betas[-1]
 
 
 def _best(trained: Trained, method: str) -> str:
-    cells = {place: trained.cell(method, place) for place in trained.places}
-    most = max(cell.n for cell in cells.values())
-    means = {place: cell.mean for place, cell in cells.items() if cell.n == most and cell.mean is not None}
-    if not means:
+    best = trained.sweep.table([method]).best()
+    if best is None:
         return NOTHING
-    sign = 1 if trained.sweep.objective.direction == "min" else -1
-    place = min(means, key=lambda at: (sign * means[at], at))
-    return f"{value_with_spread(trained, method, place)} at {value_text(place[0])}, {value_text(place[1])}"
+    rate, beta_2 = best[0]
+    return f"{value_with_spread(trained, method, (rate, beta_2))} at {value_text(rate)}, {value_text(beta_2)}"
 
 
 def value_with_spread(trained: Trained, method: str, place: Place) -> str:
@@ -168,10 +160,7 @@ def value_with_spread(trained: Trained, method: str, place: Place) -> str:
 
 def _largest_rates(trained: Trained, method: str) -> Iterable[str]:
     """For each beta_2, the largest rate up to which no seed fails."""
-    for beta_2 in sorted({beta_2 for _, beta_2 in trained.places}):
-        largest = None
-        for rate in sorted(rate for name, (rate, other) in trained.runs if (name, other) == (method, beta_2)):
-            if trained.failed(method, (rate, beta_2)):
-                break
-            largest = rate
-        yield f"{NOTHING if largest is None else value_text(largest)} ({value_text(beta_2)})"
+    for beta_2 in trained.betas:
+        places = [place for place in trained.places if place[1] == beta_2 and trained.count(method, place)]
+        trains = [*itertools.takewhile(lambda place: not trained.failed(method, place), places)]
+        yield f"{value_text(trains[-1][0]) if trains else NOTHING} ({value_text(beta_2)})"

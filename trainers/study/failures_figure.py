@@ -1,6 +1,7 @@
 """Where methods fail to train: a square for each method, learning rate and beta_2."""
 
 import functools
+import itertools
 import pathlib
 from typing import Any
 
@@ -18,8 +19,8 @@ MOST_UPRIGHT = 4  # labels of learning rates that fit side by side below a panel
 
 def draw_failures(folder: pathlib.Path, trained: Trained) -> str:
     """Writes the figure and its numbers, and returns the name of the files."""
-    name, betas = f"failures_{trained.sweep.folder.name}", _betas(trained)
-    seeds = max(trained.count(method, place) for method in trained.methods for place in trained.places)
+    name, betas = f"failures_{trained.sweep.folder.name}", trained.betas
+    seeds = max(count for _, count in trained.counts.values())
     draw_and_save(
         folder,
         name,
@@ -37,30 +38,20 @@ def failure_charts(name: str, trained: Trained) -> list[Chart]:
     left = 0.4 + 0.075 * max(len(style_of(method).label) for method in trained.methods)
     size, margins = (4.6, 0.22 * len(trained.methods) + 0.7), (left, 0.1, 0.65, 0.05)
     charts = []
-    for number, beta_2 in enumerate(_betas(trained)):
+    for number, beta_2 in enumerate(trained.betas):
         draw, label = functools.partial(_draw, trained, beta_2), _in_words(trained, beta_2)
         charts.append(chart(f"{name}-{number}", draw, size=size, margins=margins, label=label))
     return charts
 
 
 def _in_words(trained: Trained, beta_2: float) -> str:
-    places = [place for place in trained.places if place[1] == beta_2]
-    failing = [
-        failure_text(trained, method, place)
-        for method in trained.methods
-        for place in places
-        if trained.failed(method, place)
-    ]
+    cells = itertools.product(trained.methods, (place for place in trained.places if place[1] == beta_2))
+    failing = [failure_text(trained, *cell) for cell in cells if trained.failed(*cell)]
     return f"Runs that fail to train. {'; '.join(failing) or f'None at beta_2 {beta_2:g}'}."
 
 
-def _betas(trained: Trained) -> list[float]:
-    """Each has a panel."""
-    return sorted({beta_2 for _, beta_2 in trained.places})
-
-
 def _draw(trained: Trained, beta_2: float, panel: Axes) -> None:
-    rates = sorted({rate for rate, other in trained.places if other == beta_2})
+    rates = [rate for rate, other in trained.places if other == beta_2]
     panel.set_title(f"$\\beta_2$ = {value_text(beta_2)}")
     labels = [value_text(rate) for rate in rates]
     panel.set_xticks(range(len(rates)), labels, rotation=90 if len(rates) > MOST_UPRIGHT else 0)
@@ -97,7 +88,7 @@ def failure_text(trained: Trained, method: str, place: Place) -> str:
 
 
 def _numbers(trained: Trained) -> dict[str, list[Any]]:
-    cells = [(method, place) for method in trained.methods for place in trained.places if trained.count(method, place)]
+    cells = [cell for cell in itertools.product(trained.methods, trained.places) if trained.count(*cell)]
     return {
         "method": [method for method, _ in cells],
         "learning_rate": [place[0] for _, place in cells],

@@ -34,7 +34,6 @@ class Judgement:
     """A warmup compared with longer periods at one place.
 
     Args:
-        place: The rate and beta_2.
         periods: The longer periods that were chosen on each half of the seeds; empty if there are none.
         gain: How much better the chosen periods are than the warmup, in the unit of the objective.
         failed: Number of failed runs of the warmup.
@@ -42,7 +41,6 @@ class Judgement:
         margin: The smallest gain that matters.
     """
 
-    place: Place
     periods: tuple[float, ...]
     gain: Difference | None
     failed: int
@@ -72,11 +70,6 @@ def can_judge(trained: Trained) -> bool:
     return RULE in trained.methods and len(_tuned(trained)) > 1 and trained.sweep.terms.margin is not None
 
 
-def judgements(trained: Trained) -> list[Judgement]:
-    """The rule at each place."""
-    return [judge(trained, place, RULE, untuned_linear_period(place[1])) for place in trained.places]
-
-
 def judge(trained: Trained, place: Place, method: str, period: float) -> Judgement:
     """Compares a method, which lasts for `period` updates, with longer linear warmups."""
     # 2 / (1 - 0.95) is 39.99999999999996: a period of 40 is not longer.
@@ -84,21 +77,15 @@ def judge(trained: Trained, place: Place, method: str, period: float) -> Judgeme
     duel = make_duel(trained.sweep.table(), place, (TUNED, method), longer) if longer else None
     margin = trained.sweep.terms.margin
     assert margin is not None
-    mean = trained.cell(method, place).mean
+    mean, sign = trained.cell(method, place).mean, -1 if trained.sweep.objective.direction == "min" else 1
     return Judgement(
-        place,
         duel.periods if duel else (),
-        _gain(trained, duel.difference) if duel else None,
+        # With its sign changed so that a positive difference is an advantage.
+        dataclasses.replace(duel.difference, mean=sign * duel.difference.mean) if duel else None,
         trained.failed(method, place) or 0,
         min((trained.failed(label, place) or 0 for label in longer.values()), default=None),
         margin.absolute(mean or 0.0),
     )
-
-
-def _gain(trained: Trained, difference: Difference) -> Difference:
-    """The difference with its sign changed so that a positive one is an advantage."""
-    sign = -1 if trained.sweep.objective.direction == "min" else 1
-    return dataclasses.replace(difference, mean=sign * difference.mean)
 
 
 def periods_of(trained: Trained) -> Mapping[float, str]:
@@ -113,17 +100,15 @@ def _tuned(trained: Trained) -> Mapping[float, str]:
 
 
 def period_table(trained: Trained) -> list[list[str]]:
-    """Headings, then a row for every rate and beta_2."""
-    return [list(HEADINGS), *(_row(trained, judgement) for judgement in judgements(trained))]
+    """Headings, then a row for every rate and beta_2, where the rule is judged."""
+    return [list(HEADINGS), *(_row(trained, place, untuned_linear_period(place[1])) for place in trained.places)]
 
 
-def _row(trained: Trained, judged: Judgement) -> list[str]:
-    rate, beta_2 = judged.place
-    cell = trained.cell(RULE, judged.place)
+def _row(trained: Trained, place: Place, period: float) -> list[str]:
+    judged, cell = judge(trained, place, RULE, period), trained.cell(RULE, place)
     return [
-        value_text(rate),
-        value_text(beta_2),
-        f"{untuned_linear_period(beta_2):.0f}",
+        *map(value_text, place),
+        f"{period:.0f}",
         cell_text(cell, cell.n, 2),  # the next column has the runs that failed
         str(judged.failed),
         " and ".join(dict.fromkeys(f"{period:g}" for period in judged.periods)) or NOTHING,
@@ -136,7 +121,5 @@ def _row(trained: Trained, judged: Judgement) -> list[str]:
 def _gain_text(gain: Difference | None) -> str:
     if gain is None or not gain.seeds:
         return NOTHING
-    if gain.seeds < 2:
-        return signed(gain.mean, 2)
-    low, high = gain.interval(LEVELS[0])
-    return f"{signed(gain.mean, 2)} [{signed(low, 2)}, {signed(high, 2)}]"
+    mean, low, high = (signed(value, 2) for value in (gain.mean, *gain.interval(LEVELS[0])))
+    return f"{mean} [{low}, {high}]" if gain.seeds > 1 else mean

@@ -8,7 +8,7 @@ from trainers.results.formats import aligned, markdown_table, value_text
 from trainers.results.layout import CHECKS
 from trainers.results.methods import method_title
 from trainers.results.runs import Sweep, read_sweeps
-from trainers.study.checks import Score, checks_csv, read_checks, score
+from trainers.study.checks import checks_csv, score
 from trainers.study.conditions import DYNAMIC, condition_table, conditions, failure_table, judging
 from trainers.study.config import StudyConfig
 from trainers.study.failures import Trained, default_place, has_losses, method_table
@@ -33,7 +33,7 @@ def sum_up(config: StudyConfig) -> str:
     )
     require(compared or judged or checked, rule, " ".join(config.runs))
     parts = [*(_methods_text(trained) for trained in compared), *(_periods_text(trained) for trained in judged)]
-    parts += [_checks_text(trained, found_score) for trained, found_score in checked]
+    parts += [_told(trained, found_score.table(), found_score.text()) for trained, found_score in checked]
     tables = study_tables(compared)
     if len(judging(compared)) > 1:
         parts += [aligned(tables[part]) for part in (CONDITIONS, FAILURES) if len(tables[part]) > 1]
@@ -62,26 +62,20 @@ def _titled(table: list[list[str]]) -> list[list[str]]:
 def _methods_text(trained: Trained) -> str:
     """What every method reached, and the conditions."""
     rate, beta_2 = map(value_text, default_place(trained))
-    title = f"{_title(trained)}; default cell: rate {rate}, beta_2 {beta_2}"
-    return "\n".join([title, aligned(method_table(trained)), _limit(trained), *conditions(trained)])
+    where = f"; default cell: rate {rate}, beta_2 {beta_2}"
+    return _told(trained, method_table(trained), _limit(trained), *conditions(trained), where=where)
 
 
 def _periods_text(trained: Trained) -> str:
     """Whether the period of the rule is long enough."""
     margin = trained.sweep.terms.margin
-    judged_by = (
-        f"Gain: how much better the best longer period is, 90 % interval, margin {margin.text if margin else ''}."
-    )
-    return "\n".join([_title(trained), aligned(period_table(trained)), _limit(trained), judged_by])
+    gain = f"Gain: how much better the best longer period is, 90 % interval, margin {margin.text if margin else ''}."
+    return _told(trained, period_table(trained), _limit(trained), gain)
 
 
-def _checks_text(trained: Trained, found: Score) -> str:
-    """How often the verdict of a `WarmupCheck` is right."""
-    return "\n".join([_title(trained), aligned(found.table()), found.text()])
-
-
-def _title(trained: Trained) -> str:
-    return f"{trained.sweep.folder.name}: {trained.sweep.objective.label}"
+def _told(trained: Trained, table: list[list[str]], *sentences: str, where: str = "") -> str:
+    title = f"{trained.sweep.folder.name}: {trained.sweep.objective.label}{where}"
+    return "\n".join([title, aligned(table), *sentences])
 
 
 def _limit(trained: Trained) -> str:
@@ -96,6 +90,6 @@ def _write(folder: pathlib.Path, found: list[Trained], checked: list[Sweep]) -> 
         path = folder / sweep.folder.name / CHECKS
         path.parent.mkdir(parents=True, exist_ok=True)
         with atomic_file(path) as file:
-            file.write(checks_csv(read_checks(sweep)).encode())
+            file.write(checks_csv(sweep).encode())
         said.append(f"written: {path}")
     return "\n".join(said)
