@@ -234,7 +234,7 @@ def test_claims_of_arithmetic_simulation_and_trained_models_are_counted_apart():
 
 
 def claims_on(question, subject, *verdicts):
-    return [Claim("", "", "", "", verdict, question=question, on=subject) for verdict in verdicts]
+    return [Claim("", "", verdict=verdict, question=question, on=subject) for verdict in verdicts]
 
 
 @pytest.mark.parametrize(

@@ -50,39 +50,27 @@ class Claim:
     Args:
         claim: What the paper says, in short.
         paper: The paper's number or words.
-        measured: What was measured here, and in which run.
+        kind: What decides it.
+        measured: What was measured here, and in which run; or why nothing was.
         criterion: The condition for the claim to hold.
         verdict: Whether it holds.
-        kind: What decides it.
         question: Which question about methods it answers, one of `QUESTIONS`.
         on: The task or the data that the answer is about.
     """
 
     claim: str
     paper: str
-    measured: str
-    criterion: str
-    verdict: Holds
     kind: Kind = Kind.TRAINED
+    measured: str = ""
+    criterion: str = ""
+    verdict: Holds = Holds.MISSING
     question: str = ""
     on: str = ""
 
-
-@dataclasses.dataclass(frozen=True)
-class Statement:
-    """What the paper says, its number or words for it, and what decides it."""
-
-    text: str
-    paper: str
-    kind: Kind
-
-    def judged(self, measured: str, criterion: str, holds: bool | None) -> Claim:
+    def judged(self, measured: str, criterion: str, holds: bool | None) -> "Claim":
         """The claim with what was measured; None if that does not decide it."""
         verdict = Holds.UNKNOWN if holds is None else Holds.YES if holds else Holds.NO
-        return Claim(self.text, self.paper, measured, criterion, verdict, self.kind)
-
-    def missing(self, why: str) -> Claim:
-        return Claim(self.text, self.paper, why, "", Holds.MISSING, self.kind)
+        return dataclasses.replace(self, measured=measured, criterion=criterion, verdict=verdict)
 
 
 @dataclasses.dataclass(frozen=True)
@@ -115,12 +103,12 @@ class Claims(Block):
 RHO_BETAS = [float(beta_2) for beta_2 in 1 - np.geomspace(0.2, 1e-6, 301)]
 TRAINED = (0.98, 0.999)  # the smallest and the largest beta_2 that the paper trains with
 NEARLY = 0.15
-PHASES = Statement(
+PHASES = Claim(
     "RAdam is four steps of momentum, then Adam with a fixed warmup: for 0.8 ≤ β₂ < 1, ρₜ ≤ 4 exactly when t ≤ 4.",
     "4 steps (its fact 1)",
     Kind.ARITHMETIC,
 )
-PERIODS = Statement(
+PERIODS = Claim(
     "The effective warmup periods of RAdam and of the two rules of thumb are nearly identical across all practical "
     "values of β₂.",
     "“nearly identical” (figure 3)",
@@ -162,32 +150,24 @@ def gap(beta_2: float) -> float:
 WITHIN = 2.0  # "about" n iterations: from half of n to twice n
 CORRELATED = 0.9
 
-FIRST = Statement(
+FIRST = Claim(
     "Without warmup, the first update is α for every parameter, even at a local minimum.", "1 α", Kind.SIMULATION
 )
-DECAY = Statement(
+DECAY = Claim(
     "Updates at a minimum only begin to settle after some 40 iterations, at a median of 0.16 α.",
     "40, 0.16 α",
     Kind.SIMULATION,
 )
-STATIONARY = Statement("In the long run the median update at a minimum is 0.153 α.", "0.153 α", Kind.SIMULATION)
-START = Statement(
-    "Early gradients are not zero-mean: their median coefficient of variation starts below 1.", "below 1", Kind.TRAINED
+STATIONARY = Claim("In the long run the median update at a minimum is 0.153 α.", "0.153 α", Kind.SIMULATION)
+START = Claim("Early gradients are not zero-mean: their median coefficient of variation starts below 1.", "below 1")
+NOISE = Claim(
+    "The median coefficient of variation of the gradients consistently exceeds 1 only beyond iteration 50.", "50"
 )
-NOISE = Statement(
-    "The median coefficient of variation of the gradients consistently exceeds 1 only beyond iteration 50.",
-    "50",
-    Kind.TRAINED,
+MOMENTS = Claim("|m| and √v are extremely correlated.", "“extremely correlated”")
+SLOWER = Claim(
+    "From a random start the updates fall more slowly than at a minimum: after about 100 iterations.", "about 100"
 )
-MOMENTS = Statement("|m| and √v are extremely correlated.", "“extremely correlated”", Kind.TRAINED)
-SLOWER = Statement(
-    "From a random start the updates fall more slowly than at a minimum: after about 100 iterations.",
-    "about 100",
-    Kind.TRAINED,
-)
-SETTLING = Statement(
-    "From a random start, too, the median update settles around 0.15 α.", "around 0.15 α", Kind.TRAINED
-)
+SETTLING = Claim("From a random start, too, the median update settles around 0.15 α.", "around 0.15 α")
 NO_SIMULATION = "no simulation of Adam without warmup (run python -m trainers.simulate)"
 NO_ANALYSIS = "no gradient analysis (run python -m trainers.gradient_analysis)"
 
@@ -198,9 +178,12 @@ def update_claims(simulations: Sequence[Measured], analyses: Sequence[Measured])
     simulated = settling(bare[0].series["t"], bare[0].series["median"])[0] if bare else None
     claims = [claim for each in bare for claim in simulation_claims(each, len(bare) > 1)]
     claims += [claim for each in analyses for claim in analysis_claims(each, simulated, len(analyses) > 1)]
-    missing = [] if bare else [each.missing(NO_SIMULATION) for each in (FIRST, DECAY, STATIONARY)]
-    measured = (START, NOISE, MOMENTS, SLOWER, SETTLING)
-    return missing + claims + ([] if analyses else [each.missing(NO_ANALYSIS) for each in measured])
+    if not bare:
+        claims = [dataclasses.replace(each, measured=NO_SIMULATION) for each in (FIRST, DECAY, STATIONARY)] + claims
+    if not analyses:
+        measured = (START, NOISE, MOMENTS, SLOWER, SETTLING)
+        claims += [dataclasses.replace(each, measured=NO_ANALYSIS) for each in measured]
+    return claims
 
 
 def simulation_claims(run: Measured, named: bool) -> list[Claim]:

@@ -34,11 +34,7 @@ QUOTES = {
 }
 NEEDED = ("Adam needs warmup.", "“frequent need for learning rate warmup”")
 RULES = {style.label: style.label.removeprefix("RAdam (").removesuffix(" first)") for style in VARIANTS.values()}
-HOLDS = {
-    Verdict.EQUIVALENT: Holds.YES,
-    Verdict.DIFFERENT: Holds.NO,
-    Verdict.INCONCLUSIVE: Holds.UNKNOWN,
-}
+HOLDS = {Verdict.EQUIVALENT: True, Verdict.DIFFERENT: False, Verdict.INCONCLUSIVE: None}
 
 
 class JudgedSweep(NamedTuple):
@@ -73,16 +69,16 @@ def method_claims(sweeps: Sequence[JudgedSweep]) -> list[Claim]:
         fitting = [each for each in sweeps if each.sweep.task == task]
         found = _sameness(f"{title}: {{}} do equally well.", paper, fitting, WARMUPS, subject)
         missing = _named(f"{title}: {{}} do equally well.", [label_of(method) for method in METHODS])
-        claims += found or ([_missing(missing, paper)] if task in TABLES else [])
+        claims += found or ([_compared_nowhere(missing, paper)] if task in TABLES else [])
     text, paper = "What RAdam does in its first four steps makes no difference ({}).", "“uniformly negligible”"
     missing = _named(text, [label_of(method) for method in FIRST_STEP_RULES])
-    claims += _sameness(text, paper, sweeps, FIRST_STEPS) or [_missing(missing, paper)]
-    no_control = Claim(*NEEDED, "no sweep compares a warmup with no warmup", WORSE, Holds.MISSING)
+    claims += _sameness(text, paper, sweeps, FIRST_STEPS) or [_compared_nowhere(missing, paper)]
+    no_control = Claim(*NEEDED, measured="no sweep compares a warmup with no warmup", criterion=WORSE)
     return claims + ([control_claim(each) for each in sweeps if each.to(NO_WARMUP)] or [no_control])
 
 
-def _missing(text: str, paper: str) -> Claim:
-    return Claim(text, paper, "no sweep compares them", CRITERION, Holds.MISSING)
+def _compared_nowhere(text: str, paper: str) -> Claim:
+    return Claim(text, paper, measured="no sweep compares them", criterion=CRITERION)
 
 
 def _sameness(text: str, paper: str, sweeps: Iterable[JudgedSweep], question: str, subject: str = "") -> list[Claim]:
@@ -99,8 +95,8 @@ def _sameness(text: str, paper: str, sweeps: Iterable[JudgedSweep], question: st
                 *filter(None, [advice_text(comparison).removesuffix(".")]),
             ]
             criterion = f"margin {margin_text(comparison)}: {CRITERION}" if comparison.margin else CRITERION
-            said, verdict = _named(text, comparison.methods), HOLDS[comparison.verdict]
-            claims.append(Claim(said, paper, "; ".join(measured), criterion, verdict, question=question, on=subject))
+            claim = Claim(_named(text, comparison.methods), paper, question=question, on=subject)
+            claims.append(claim.judged("; ".join(measured), criterion, HOLDS[comparison.verdict]))
     return claims
 
 
@@ -137,9 +133,9 @@ def control_claim(judged: JudgedSweep) -> Claim:
     ]
     margin = f"margin {margin_text(named[0])}: " if named[0].margin else ""
     # Warmup is needed if Adam without it is worse than with every warmup that ran.
-    holds = Holds.YES if all(needs) else Holds.NO if all(need is False for need in needs) else Holds.UNKNOWN
-    said, subject = f"{NEEDED[0]} On {judged.subject}.", judged.subject
-    return Claim(said, NEEDED[1], "; ".join(measured), margin + WORSE, holds, question=NO_WARMUP, on=subject)
+    holds = True if all(needs) else False if all(need is False for need in needs) else None
+    claim = Claim(f"{NEEDED[0]} On {judged.subject}.", NEEDED[1], question=NO_WARMUP, on=judged.subject)
+    return claim.judged("; ".join(measured), margin + WORSE, holds)
 
 
 def control_summary(claims: Iterable[Claim]) -> str:
