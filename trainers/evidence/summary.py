@@ -1,6 +1,5 @@
 """The table of a sweep and its findings: as CSV, as Markdown, and for the terminal."""
 
-import collections
 import dataclasses
 import functools
 import logging
@@ -36,10 +35,10 @@ def mixtures(runs: DataFrame) -> list[str]:
     """
     sentences = []
     for name, column in zip(ENVIRONMENT, runs.columns[-len(ENVIRONMENT) :], strict=True):
-        made_with = runs[column][runs.status == "done"]
-        counts = collections.Counter(UNKNOWN if value is None else str(value) for value in made_with)
+        made_with = runs[column][runs.status == "done"].map(lambda value: UNKNOWN if value is None else str(value))
+        counts = made_with.value_counts().sort_index()
         if len(counts) > 1:
-            kinds = ", ".join(f"{value} ({counted(n, 'run')})" for value, n in sorted(counts.items()))
+            kinds = ", ".join(f"{value} ({counted(n, 'run')})" for value, n in counts.items())
             sentences.append(f"Runs differ in {name}: {kinds}.")
     return sentences
 
@@ -139,16 +138,11 @@ def cell_text(cell: Cell, seeds: int, places: int) -> str:
     """
     ends = {name: cell.count(name) for name in ENDS[:2] if cell.count(name)}
     if cell.mean is None:
-        if seeds == 1:
-            return next(iter(ends), NOTHING)
-        return ", ".join(f"{name} ({count} of {seeds})" for name, count in ends.items()) or NOTHING
-    text = fixed(cell.mean, places)
-    if cell.deviation is not None:
-        text = f"{text} ± {fixed(cell.deviation, places)}"
-    if cell.n == seeds:
-        return text
-    others = ", ".join(f"{count} {name}" for name, count in ends.items())
-    return f"{text} ({cell.n} of {seeds}; {others})" if others else f"{text} ({cell.n} of {seeds})"
+        said = ends if seeds == 1 else (f"{name} ({count} of {seeds})" for name, count in ends.items())
+        return ", ".join(said) or NOTHING
+    text = " ± ".join(fixed(number, places) for number in (cell.mean, cell.deviation) if number is not None)
+    fewer = [f"{cell.n} of {seeds}", ", ".join(f"{count} {name}" for name, count in ends.items())]
+    return text if cell.n == seeds else f"{text} ({'; '.join(filter(None, fewer))})"
 
 
 def _places(table: Table) -> int:
@@ -172,11 +166,8 @@ def _left_out(table: Table) -> list[str]:
     sentences = []
     for method in table.methods:
         ends = table.runs.status[table.runs.method == method].value_counts()
-        counts = {name: ends.get(name, 0) for name in ENDS}
-        planned = ends.sum()
-        left_out = ", ".join(f"{count} {name}" for name, count in counts.items() if count)
-        if left_out:
-            sentences.append(f"{method}: {planned} runs planned, {left_out}.")
+        if left_out := ", ".join(f"{ends[name]} {name}" for name in ENDS if name in ends):
+            sentences.append(f"{method}: {ends.sum()} runs planned, {left_out}.")
     return sentences
 
 

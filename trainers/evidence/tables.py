@@ -8,17 +8,17 @@ from typing import Any
 
 import numpy as np
 
-from trainers.evidence.comparison import judge
+from trainers.evidence.comparison import Comparison, judge
 from trainers.evidence.differences import LEVELS, Difference
 from trainers.evidence.findings import advice_text, margin_text, pair_text, places_of, verdict_text
 from trainers.evidence.questions import FIRST_STEP_RULES, QUESTIONS, Answer, method_groups, terms_of
-from trainers.evidence.summary import cell_lines
+from trainers.evidence.summary import cell_lines, cell_text
 from trainers.evidence.tuned import duels, tuned_findings
-from trainers.results.formats import NOTHING, decimals, fixed, markdown_table, signed, value_text
+from trainers.results.formats import NOTHING, decimals, markdown_table, signed, value_text
 from trainers.results.layout import SUMMARY
 from trainers.results.methods import FIELDS, METHODS, method_title
 from trainers.results.runs import Sweep, sweep_title
-from trainers.results.table import Row, Table
+from trainers.results.table import Cell, Row, Table
 from trainers.results.tasks import Margin
 
 HEADINGS = ("question", "task", "data", "from", "difference", "mean", "90 % interval", "95 % interval", "margin")
@@ -27,25 +27,19 @@ MORE = ("seeds", "cells", "this pair", "all pairs")
 
 def evidence_table(answers: Iterable[Answer]) -> list[list[str]]:
     """Headings, then a row for every pair, with the verdict on it and on all pairs of its question."""
-    lines = [[*HEADINGS, *MORE]]
-    for answer in answers:
-        for difference in answer.comparison.differences:
-            lines.append(
-                [
-                    answer.question,
-                    answer.task,
-                    answer.data or NOTHING,
-                    answer.source,
-                    pair_text(difference.pair),
-                    *_numbers(answer, difference),
-                    margin_text(answer.comparison) or NOTHING,
-                    str(difference.seeds),
-                    str(difference.cells),
-                    _pair_verdict(answer, difference) or NOTHING,
-                    answer.comparison.verdict.value,
-                ]
-            )
-    return lines
+    rows = [_row(answer, difference) for answer in answers for difference in answer.comparison.differences]
+    return [[*HEADINGS, *MORE], *rows]
+
+
+def _row(answer: Answer, difference: Difference) -> list[str]:
+    comparison = answer.comparison
+    return [
+        *(answer.question, answer.task, answer.data or NOTHING, answer.source, pair_text(difference.pair)),
+        *_numbers(comparison, difference),
+        margin_text(comparison) or NOTHING,
+        *(str(difference.seeds), str(difference.cells), _pair_verdict(answer, difference) or NOTHING),
+        comparison.verdict.value,
+    ]
 
 
 def answer_text(answer: Answer) -> str:
@@ -64,16 +58,12 @@ def place_text(task: str, data: str, source: str) -> str:
     return f"{task}, {data} ({source})" if data else f"{task}, {source}"
 
 
-def _numbers(answer: Answer, difference: Difference) -> list[str]:
-    if not difference.seeds:
-        return [NOTHING] * 3
-    places = places_of(difference, answer.comparison.margin)
-    unit = f" {unit}" if (unit := answer.comparison.terms.unit) else ""
-    mean = signed(difference.mean, places) + unit
+def _numbers(comparison: Comparison, difference: Difference) -> list[str]:
+    places = places_of(difference, comparison.margin) if difference.seeds else 0
+    mean = f"{signed(difference.mean, places)} {comparison.terms.unit}".rstrip() if difference.seeds else NOTHING
     if difference.seeds < 2:
         return [mean, NOTHING, NOTHING]
-    ends = [[signed(end, places) for end in difference.interval(level)] for level in LEVELS]
-    return [mean, *(f"{low} to {high}" for low, high in ends)]
+    return [mean, *(" to ".join(signed(end, places) for end in difference.interval(level)) for level in LEVELS)]
 
 
 def evidence_columns(answers: Iterable[Answer]) -> Mapping[str, list[Any]]:
@@ -145,24 +135,18 @@ def overall_means(sweeps: Iterable[Sweep], answers: Iterable[Answer], page: path
 
 def _overall_row(sweep: Sweep, methods: Sequence[str]) -> list[str]:
     table = sweep.table(methods)
-    scores = [_seed_means(table, method) for method in methods]
-    spreads = [float(each.std(ddof=1)) for each in scores if len(each) > 1]
+    means = [_over_cells(table, method) for method in methods]
+    spreads = [cell.deviation for cell in means if cell.deviation is not None]
     places = decimals(statistics.median(spreads) if spreads else None)
-    means = [_mean_text(each, places) for each in scores]
-    return [sweep_title(sweep), str(len(table.rows)), str(len(table.seeds)), table.objective, *means]
+    texts = [cell_text(cell, cell.n, places) for cell in means]
+    return [sweep_title(sweep), str(len(table.rows)), str(len(table.seeds)), table.objective, *texts]
 
 
-def _seed_means(table: Table, method: str) -> np.ndarray:
+def _over_cells(table: Table, method: str) -> Cell:
     """The mean over all cells, for each seed that has a value in all of them."""
     values = table.values(method)
-    return values[:, ~np.isnan(values).any(axis=0)].mean(axis=0) if len(values) else np.zeros(0)
-
-
-def _mean_text(scores: np.ndarray, places: int) -> str:
-    if not len(scores):
-        return NOTHING
-    mean = fixed(float(scores.mean()), places)
-    return f"{mean} ± {fixed(float(scores.std(ddof=1)), places)}" if len(scores) > 1 else mean
+    whole = values[:, ~np.isnan(values).any(axis=0)] if len(values) else np.zeros((1, 0))
+    return Cell(dict(enumerate(whole.mean(axis=0).tolist())))
 
 
 def _link(sweep: Sweep, page: pathlib.Path) -> str:
@@ -199,18 +183,15 @@ def _row_value(name: str, value: Any) -> str:
 
 def _chosen(table: Table, of_methods: Table) -> Iterable[tuple[Row, str]]:
     """The best row, then that of Adam's default beta_2 if it is another one; of several, that of the default rate."""
-    found = of_methods.best()
-    if found is None:
+    best = of_methods.best()
+    if best is None:
         return
-    best, several = found[0], len(table.rows) > 1
-    yield best, "best cell" if several else ""
-    by_name = [(row, table.named(row)) for row in table.rows]
-    at_default = [(row, values) for row, values in by_name if values.get(BETA_2) == DEFAULTS[BETA_2]]
-    if len(at_default) > 1:
-        at_default = [(row, values) for row, values in at_default if values.get(RATE) == DEFAULTS[RATE]]
-    for row, _ in at_default[:1]:
-        if row != best:
-            yield row, "Adam's default beta_2"
+    yield best[0], "best cell" if len(table.rows) > 1 else ""
+    defaults = [row for row in table.rows if table.named(row).get(BETA_2) == DEFAULTS[BETA_2]]
+    if len(defaults) > 1:
+        defaults = [row for row in defaults if table.named(row).get(RATE) == DEFAULTS[RATE]]
+    if defaults and defaults[0] != best[0]:
+        yield defaults[0], "Adam's default beta_2"
 
 
 def tuned_texts(sweeps: Iterable[Sweep], margins: Sequence[Margin] = ()) -> list[str]:

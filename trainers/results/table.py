@@ -38,13 +38,9 @@ class Cell:
         return list(self.ends.values()).count(status)
 
     @property
-    def seeds(self) -> set[Any]:
-        """The seeds of all runs that have ended."""
-        return {*self.values, *(seed for seed, status in self.ends.items() if status != MISSING)}
-
-    @property
     def runs(self) -> int:
-        return len(self.seeds)
+        """How many runs have ended."""
+        return self.n + len(self.ends) - self.count(MISSING)
 
     @property
     def mean(self) -> float | None:
