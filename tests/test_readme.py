@@ -96,10 +96,10 @@ def test_every_make_target_exists(target):
 @once
 def test_the_pictures_are_those_that_make_figures_draws(tmp_path):
     from tfwarmup.analysis.simulation import simulate_updates
-    from trainers.evidence.config import EvidenceConfig
+    from trainers.evidence.__main__ import EvidenceConfig
     from trainers.evidence.program import judge_sweeps
     from trainers.figures.paper import draw_effective_periods, draw_factors, draw_magnitudes
-    from trainers.study.config import StudyConfig
+    from trainers.study.__main__ import StudyConfig
     from trainers.study.program import sum_up
 
     draw_factors(tmp_path, beta_2=0.999, updates=5000)

@@ -3,11 +3,8 @@
 python -m trainers.simulate --output_dir=runs/simulation
 """
 
-import os
-
 from trainers.engine.program import imported_late, run_program
 from trainers.figures.config import SimulationConfig
 
 if __name__ == "__main__":
-    os.environ["KERAS_BACKEND"] = "numpy"  # nothing is trained here: Keras without TensorFlow starts in half the time
     run_program(SimulationConfig, imported_late("trainers.figures.programs", "simulate"))

@@ -22,12 +22,12 @@ from trainers.engine.description import warmup_period
 from trainers.engine.flags import make_config
 from trainers.engine.optimizers import make_optimizer, make_rate
 from trainers.engine.program import help_text, parse_arguments
-from trainers.evidence.config import EvidenceConfig
+from trainers.evidence.__main__ import EvidenceConfig
 from trainers.figures.config import SimulationConfig, WarmupConfig
 from trainers.reports.program import ReportConfig
 from trainers.reproduce import ReproductionConfig
 from trainers.results.methods import FIRST_STEPS, TUNED_WARMUPS, WARMUPS
-from trainers.study.config import StudyConfig
+from trainers.study.__main__ import StudyConfig
 from trainers.sweeps.space import sweep_config_class
 from trainers.system.errors import ConfigError
 from trainers.tasks.images import models

@@ -14,7 +14,7 @@ import numpy as np
 import pytest
 
 from tests.trainers import reports
-from trainers.evidence.config import EvidenceConfig
+from trainers.evidence.__main__ import EvidenceConfig
 from trainers.evidence.program import judge_sweeps
 from trainers.results.results_csv import read_results, results_csv
 from trainers.results.trials import Result

@@ -10,7 +10,7 @@ import socket
 from tests.pages import ROOT
 from tests.trainers.reports import same, write_analysis, write_sweep
 from trainers.analysis.findings import findings
-from trainers.evidence.config import EvidenceConfig
+from trainers.evidence.__main__ import EvidenceConfig
 from trainers.evidence.pages import SAID, begin, new_page, unfounded, with_parts
 from trainers.evidence.program import judge_sweeps
 from trainers.evidence.questions import answers, published_answers

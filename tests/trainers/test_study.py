@@ -17,9 +17,9 @@ from trainers.results.methods import Point
 from trainers.results.results_csv import read_results, results_csv
 from trainers.results.runs import read_runs, read_sweeps
 from trainers.results.trials import read_result
+from trainers.study.__main__ import StudyConfig
 from trainers.study.checks import score
 from trainers.study.conditions import failure_table
-from trainers.study.config import StudyConfig
 from trainers.study.failures import Trained, has_losses
 from trainers.study.program import sum_up
 from trainers.system.errors import ConfigError

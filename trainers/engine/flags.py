@@ -96,6 +96,7 @@ class Flags:
     """The flags of a program, one per field. A class groups the flags that it declares under its `subject`."""
 
     subject: ClassVar[str] = "Other"
+    trains: ClassVar[bool] = False  # on TensorFlow, which programs that only compute and draw do not need
 
     def validate(self) -> None:
         """Raises a `ConfigError` for the first invalid value."""
@@ -149,7 +150,7 @@ class Settings(Flags):
     """The flags of every program that keeps its results in a folder."""
 
     subject = "Results"
-    trains: ClassVar[bool] = True  # on TensorFlow, which programs that only compute and draw do not need
+    trains = True
 
     output_dir: str = option("", "Folder that the run writes to.", identity=False)
 

@@ -4,7 +4,7 @@ import os
 import pathlib
 from collections.abc import Sequence
 
-from trainers.evidence.config import EvidenceConfig
+from trainers.evidence.__main__ import EvidenceConfig
 from trainers.evidence.pages import analysis_table, caption, new_page, unfounded, write_pages
 from trainers.evidence.questions import Answer, answers, published_answers
 from trainers.evidence.tables import answer_text, evidence_table, tuned_texts

@@ -8,9 +8,9 @@ from trainers.results.formats import aligned, markdown_table, value_text
 from trainers.results.layout import CHECKS
 from trainers.results.methods import method_title
 from trainers.results.runs import Sweep, read_sweeps
+from trainers.study.__main__ import StudyConfig
 from trainers.study.checks import checks_csv, score
 from trainers.study.conditions import DYNAMIC, condition_table, conditions, failure_table, judging
-from trainers.study.config import StudyConfig
 from trainers.study.failures import Trained, default_place, has_losses, method_table
 from trainers.study.periods import RULE, TUNED, can_judge, period_table
 from trainers.system.errors import require
