@@ -74,11 +74,11 @@ def cell_curves(trials: Sequence[Trial], metric: str, factor: float, order: Sequ
     """For each method, the mean over its finished seeds, and the curves of all seeds."""
     shown = []
     for method in sorted({trial.method for trial in trials}, key=lambda name: place(name, order)):
-        runs = {trial.seed: points(trial.records, metric, factor) for trial in trials if trial.method == method}
-        runs = {seed: curve for seed, curve in runs.items() if curve}
-        done = [runs[t.seed] for t in trials if t.method == method and t.status == "done" and t.seed in runs]
-        bold = mean_curve(done) if done else next(iter(runs.values()), [])
-        seeds = {f"seed {seed}": curve for seed, curve in runs.items()} if len(runs) > 1 else {}
+        runs = [(each, points(each.records, metric, factor)) for each in trials if each.method == method]
+        curves = {f"seed {trial.seed}": curve for trial, curve in runs if curve}
+        done = [curve for trial, curve in runs if curve and trial.status == "done"]
+        bold = mean_curve(done) if done else next(iter(curves.values()), [])
+        seeds = curves if len(curves) > 1 else {}
         if bold:
             shown.append(LearningCurve(style_of(method), bold, seeds))
     return shown

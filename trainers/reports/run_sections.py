@@ -1,6 +1,7 @@
 """The sections of single runs, and the section on how the page was made."""
 
 import datetime
+import itertools
 import json
 from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple
@@ -71,22 +72,15 @@ def _warmup_table(number: int, runs: Sequence[RunSummary]) -> PageTable:
 
 def making_section(runs: Runs) -> Section:
     """Machines, versions, and a row for each folder: its task, its status and the settings that set it apart."""
-    seconds = {sweep.folder.path: sweep.seconds for sweep in runs.sweeps}
-    differing = differing_settings(runs.folders)
-    rows = [
-        [
-            folder.name,
-            folder.task,
-            without_places(folder.state),
-            folder.date,
-            _rounded(seconds.get(folder.path, folder.seconds)),
-            (folder.git_revision or "")[:12],
-            ", ".join(
-                f"{key}={value}" for key, value in shown_config(folder.config).items() if key in differing[folder.task]
-            ),
-        ]
-        for folder in runs.folders
-    ]
+    swept = {sweep.folder.path: sweep.seconds for sweep in runs.sweeps}
+    differing, rows = differing_settings(runs.folders), []
+    for folder in runs.folders:
+        seconds = swept.get(folder.path, folder.seconds)
+        shown = shown_config(folder.config).items()
+        settings = ", ".join(f"{key}={value}" for key, value in shown if key in differing[folder.task])
+        when = folder.date, None if seconds is None else round(seconds, 1)
+        revision = (folder.git_revision or "")[:12]
+        rows.append([folder.name, folder.task, without_places(folder.state), *when, revision, settings])
     headings = ["folder", "task", "status", "started", "time, s", "revision", "settings"]
     return Section(
         "making",
@@ -103,21 +97,13 @@ def making_section(runs: Runs) -> Section:
     )
 
 
-def _rounded(seconds: float | None) -> float | None:
-    return None if seconds is None else round(seconds, 1)
-
-
 def differing_settings(folders: Sequence[Folder]) -> dict[str, set[str]]:
     """The settings in which the folders of each task differ."""
     configs: dict[str, list[Mapping[str, Any]]] = {}
     for folder in folders:
         configs.setdefault(folder.task, []).append(folder.config)
     return {
-        task: {
-            key
-            for key in {key for config in same for key in config}
-            if any(config.get(key) != same[0].get(key) for config in same)
-        }
+        task: {key for key in {*itertools.chain(*same)} if any(each.get(key) != same[0].get(key) for each in same)}
         for task, same in configs.items()
     }
 
@@ -151,18 +137,15 @@ def total(runs: Runs) -> str:
 
 
 def _machines(runs: Runs) -> str:
-    machines = list(dict.fromkeys(_machine(folder.machine) for folder in runs.folders if folder.machine))
-    versions = list(dict.fromkeys(_versions(folder.versions) for folder in runs.folders if folder.versions))
+    machines = dict.fromkeys(_machine(folder.machine) for folder in runs.folders if folder.machine)
+    packages = [", ".join(f"{name} {number}" for name, number in each.versions.items()) for each in runs.folders]
     days = sorted({folder.date for folder in runs.folders})
     when = days[0] if days[0] == days[-1] else f"{days[0]} to {days[-1]}"
     today = datetime.datetime.now(datetime.UTC).date().isoformat()
     where = "; ".join(machines) or f"not recorded; this page was made on {_machine(this_machine())}"
-    return f"Runs of {when}. Machine: {where}. Page made on {today}. Versions: {'; '.join(versions) or 'not recorded'}."
+    versions = "; ".join(filter(None, dict.fromkeys(packages))) or "not recorded"
+    return f"Runs of {when}. Machine: {where}. Page made on {today}. Versions: {versions}."
 
 
-def _machine(machine: Any) -> str:
+def _machine(machine: Mapping[str, Any]) -> str:
     return f"{machine.get('cores')} cores of {machine.get('processor')}, Python {machine.get('python')}"
-
-
-def _versions(versions: Any) -> str:
-    return ", ".join(f"{name} {version}" for name, version in versions.items())

@@ -1,5 +1,6 @@
 """A table of the page: cells to read, and the numbers behind them for a CSV file."""
 
+import contextlib
 import csv
 import dataclasses
 import functools
@@ -78,12 +79,14 @@ def paper_table(name: str, table: PaperTable) -> PageTable:
         [value_text(rate), value_text(beta_2), *(f"{mean:.1f}{unit} ± {spread:.1f}" for mean, spread in cells)]
         for rate, beta_2, cells in table.rows
     ]
-    records: list[list[Any]] = [["learning_rate", "beta_2", "warmup", "mean", "std", "n"]]
-    for rate, beta_2, cells in table.rows:
-        for method, (mean, spread) in zip(METHODS, cells, strict=True):
-            records.append([rate, beta_2, method, mean, spread, table.seeds])
-    headings = [label_of(name) for name in ("learning_rate", "beta_2", *METHODS)]
-    return PageTable(name, table.title, headings, rows, records, labels=2, paper=True)
+    records = [
+        [rate, beta_2, method, *cell, table.seeds]
+        for rate, beta_2, cells in table.rows
+        for method, cell in zip(METHODS, cells, strict=True)
+    ]
+    names = ("learning_rate", "beta_2", "warmup", "mean", "std", "n")
+    headings = [label_of(name) for name in (*names[:2], *METHODS)]
+    return PageTable(name, table.title, headings, rows, [names, *records], labels=2, paper=True)
 
 
 def seed_table(name: str, caption: str, table: Table) -> PageTable:
@@ -139,13 +142,9 @@ def safe_records(records: Iterable[Sequence[Any]]) -> list[list[Any]]:
 def _safe(value: Any) -> Any:
     if isinstance(value, numbers.Real):
         return value if math.isfinite(value) else None
-    if value is None or not str(value).startswith(_FORMULA) or _is_number(str(value)):
+    if value is None or not str(value).startswith(_FORMULA):
         return value
+    with contextlib.suppress(ValueError):
+        if math.isfinite(float(str(value))):
+            return value
     return f"'{value}"
-
-
-def _is_number(text: str) -> bool:
-    try:
-        return math.isfinite(float(text))
-    except ValueError:
-        return False

@@ -13,6 +13,8 @@ from trainers.system.files import UnreadableError, read_json, read_text
 
 SWEEP_OF = "sweep of "
 SHORTEST = 0.1  # seconds; the files in docs/results were copied together, so that their times say nothing about a run
+# What else a config.json has; a value of another kind is not from this project.
+RECORDED = {"versions": dict, "machine": dict, "git_revision": str, "started": str, "resolved": dict}
 # Folders inside a run that hold no further runs: a sweep's trials belong to the sweep.
 _INSIDE = (TRIALS, TUNER, CHECKPOINTS, BOARD)
 
@@ -114,27 +116,10 @@ def _document(path: pathlib.Path, problems: list[str]) -> dict[str, Any] | None:
 
 
 def _folder(path: pathlib.Path, name: str, document: Mapping[str, Any], problems: list[str]) -> Folder:
-    return Folder(
-        path,
-        name,
-        task=str(document["task"]),
-        config=document["config"],
-        versions=_of_type(document.get("versions"), dict) or {},
-        machine=_of_type(document.get("machine"), dict) or {},
-        git_revision=_of_type(document.get("git_revision"), str),
-        started=_of_type(document.get("started"), str),
-        status=_status(path / STATUS, problems),
-        resolved=_of_type(document.get("resolved"), dict) or {},
-    )
-
-
-def _of_type(value: Any, kind: type[Any]) -> Any:
-    return value if isinstance(value, kind) else None
-
-
-def _status(path: pathlib.Path, problems: list[str]) -> str:
+    found = {key: document[key] for key, kind in RECORDED.items() if isinstance(document.get(key), kind)}
+    status = path / STATUS
     try:
-        return read_text(path).strip() if path.exists() else ""
+        found["status"] = read_text(status).strip() if status.exists() else ""
     except UnreadableError as error:
-        problems.append(f"{path} ({error})")
-        return ""
+        problems.append(f"{status} ({error})")
+    return Folder(path, name, str(document["task"]), document["config"], **found)

@@ -3,7 +3,7 @@
 import dataclasses
 import json
 import pathlib
-from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any
 
 from pandas import DataFrame
@@ -104,17 +104,13 @@ class Sweep:
 
     def table(self, methods: Iterable[str] | None = None) -> Table:
         """The table of all methods, or of some, in the units of the objective. A page asks for each of them often."""
-        key = None if methods is None else frozenset(methods)
+        key, grid, runs = None if methods is None else frozenset(methods), self.grid, self.runs
         if key not in self._tables:
-            self._tables[key] = self._table(key)
+            if key is not None:
+                runs = runs[runs[LABEL].isin(key)]
+                grid = grid and {**grid, METHOD: [method for method in grid[METHOD] if method in key]}
+            self._tables[key] = tabulate(runs, self.objective, grid)
         return self._tables[key]
-
-    def _table(self, methods: Collection[str] | None) -> Table:
-        grid, runs = self.grid, self.runs
-        if methods is not None:
-            runs = runs[runs[LABEL].isin(methods)]
-            grid = grid and {**grid, METHOD: [method for method in grid[METHOD] if method in methods]}
-        return tabulate(runs, self.objective, grid)
 
 
 @dataclasses.dataclass(frozen=True)
