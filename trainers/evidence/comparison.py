@@ -24,8 +24,8 @@ class Rates:
     """How many runs of two methods diverged, of how many; Fisher's exact p value, after Holm's correction."""
 
     pair: Pair
-    diverged: tuple[int, int]
-    runs: tuple[int, int]
+    diverged: tuple[int, ...]
+    runs: tuple[int, ...]
     p: float
 
     @property
@@ -37,17 +37,14 @@ def divergence_rates(table: Table, methods: tuple[str, ...]) -> tuple[Rates, ...
     """The rates of each pair of methods; empty if no run has diverged."""
     runs = table.runs[table.runs.method.isin(methods) & table.runs.status.isin(["diverged", DONE])]
     counts = runs.groupby("method").status.agg(diverged=lambda ends: int((ends == "diverged").sum()), runs="size")
-    if not counts.diverged.any():
-        return ()
     pairs = [pair for pair in itertools.combinations(methods, 2) if {*pair} <= {*counts.index}]
-    if not pairs:
+    if not pairs or not counts.diverged.any():
         return ()
-    found = [[(int(counts.diverged[method]), int(counts.runs[method])) for method in pair] for pair in pairs]
-    p_values = [float(stats.fisher_exact([[lost, runs - lost] for lost, runs in each]).pvalue) for each in found]
-    adjusted = multipletests(p_values, method="holm")[1]
+    found = [counts.loc[list(pair)] for pair in pairs]
+    p_values = [stats.fisher_exact(np.stack([each.diverged, each.runs - each.diverged], 1)).pvalue for each in found]
     return tuple(
-        Rates(pair, (first[0], second[0]), (first[1], second[1]), float(p))
-        for pair, (first, second), p in zip(pairs, found, adjusted, strict=True)
+        Rates(pair, tuple(each.diverged.tolist()), tuple(each.runs.tolist()), float(p))
+        for pair, each, p in zip(pairs, found, multipletests(p_values, method="holm")[1], strict=True)
     )
 
 

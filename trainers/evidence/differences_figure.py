@@ -151,17 +151,15 @@ def _name(difference: Difference, layout: Layout) -> str:
     return f"{labels[1]} − {labels[0]}"
 
 
-def _scaled(answer: Answer, difference: Difference, level: float) -> tuple[float, float]:
-    """An interval in units of the margin, with the sign chosen so that larger is worse."""
-    margin = answer.comparison.margin or 1.0
+def _scaled(answer: Answer, *values: float) -> list[float]:
+    """Values in units of the margin, in ascending order, with the sign chosen so that larger is worse."""
     sign = 1 if answer.comparison.direction == "min" else -1
-    low, high = sorted(sign * end / margin for end in difference.interval(level))
-    return low, high
+    return sorted(sign * value / (answer.comparison.margin or 1.0) for value in values)
 
 
 def _reach(shown: Sequence[Answer]) -> float:
-    ends = [abs(end) for answer in shown for each in _drawn(answer) for end in _scaled(answer, each, LEVELS[1])]
-    return min(WIDEST, max([1.5, *(1.1 * end for end in ends)]))
+    ends = [end for answer in shown for each in _drawn(answer) for end in _scaled(answer, *each.interval(LEVELS[1]))]
+    return min(WIDEST, max([1.5, *(1.1 * abs(end) for end in ends)]))
 
 
 def _row(axes: Axes, answer: Answer, difference: Difference, height: float, reach: float, layout: Layout) -> None:
@@ -171,13 +169,12 @@ def _row(axes: Axes, answer: Answer, difference: Difference, height: float, reac
     text = difference_text(difference, margin, answer.comparison.terms.unit)
     label = f"{TITLED}{_name(difference, SCREEN)}: {text}"
     for level, width in zip(LEVELS, (0.47 * layout.marker, 0.18 * layout.marker), strict=True):
-        low, high = _scaled(answer, difference, level)
+        low, high = _scaled(answer, *difference.interval(level))
         axes.plot([max(low, -reach), min(high, reach)], [height, height], color=colour, linewidth=width, label=label)
-    low, high = _scaled(answer, difference, LEVELS[1])
-    for end, beyond, arrow in ((-reach, low < -reach, "<"), (reach, high > reach, ">")):
+    for end, beyond, arrow in ((-reach, low < -reach, "<"), (reach, high > reach, ">")):  # of the wider interval
         if beyond:
             axes.plot(end, height, arrow, color=colour, markersize=layout.marker, clip_on=False)
-    mean = (1 if answer.comparison.direction == "min" else -1) * difference.mean / margin
+    [mean] = _scaled(answer, difference.mean)
     if abs(mean) <= reach:
         inside = "white" if answer.published else colour
         axes.plot(mean, height, marker, color=colour, markerfacecolor=inside, markersize=layout.marker, label=label)
@@ -187,13 +184,11 @@ def _row(axes: Axes, answer: Answer, difference: Difference, height: float, reac
 
 def _legend(figure: Figure, published: bool, layout: Layout) -> None:
     thick: Any = {"markersize": layout.marker, "linewidth": 0.47 * layout.marker}
-    handles = [
-        Line2D([], [], color=colour, marker=marker, label=word, **thick) for colour, marker, word in LOOKS.values()
+    looks: list[Any] = [
+        {"color": colour, "marker": mark, "label": word, **thick} for colour, mark, word in LOOKS.values()
     ]
-    handles.append(Line2D([], [], color="#666666", linewidth=1, label="thin: 95 % interval"))
-    if published:
-        handles.append(
-            Line2D([], [], color=PLAIN, marker="o", markerfacecolor="white", label="hollow: the paper's", **thick)
-        )
+    looks.append({"color": "#666666", "linewidth": 1, "label": "thin: 95 % interval"})
+    hollow = {"color": PLAIN, "marker": "o", "markerfacecolor": "white", "label": "hollow: the paper's", **thick}
+    handles = [Line2D([], [], **look) for look in (*looks, *([hollow] if published else []))]
     letters = layout.letters - 0.5 if layout.wide else layout.letters
     figure.legend(handles=handles, loc="outside lower center", ncols=layout.legend_columns, fontsize=letters)

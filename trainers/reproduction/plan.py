@@ -5,8 +5,8 @@ from typing import NamedTuple
 from trainers.analysis.config import AnalysisConfig
 from trainers.figures.config import SimulationConfig, WarmupConfig
 from trainers.reproduction.steps import CONFIGS, Step, sweep_step
+from trainers.results.tasks import IMAGES, LANGUAGE, TRANSLATION
 
-IMAGES, LANGUAGE, TRANSLATION = "image_classification", "language_modeling", "machine_translation"
 MULTI30K = {
     "source": "multi30k/train.en.gz",
     "target": "multi30k/train.de.gz",
