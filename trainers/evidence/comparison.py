@@ -1,5 +1,6 @@
 """Verdicts: methods compared by their differences, and by how many of their runs diverged, as these have no value."""
 
+import bisect
 import dataclasses
 import enum
 import functools
@@ -107,18 +108,13 @@ class Comparison:
     def labelled(self, label: Callable[[str], str]) -> "Comparison":
         """The same comparison with other names of methods and of axes."""
 
-        def pair_of(each: Any) -> Any:
-            return dataclasses.replace(each, pair=tuple(map(label, each.pair)))
+        def pairs(found: Iterable[Any]) -> tuple[Any, ...]:
+            return tuple(dataclasses.replace(each, pair=tuple(map(label, each.pair))) for each in found)
 
-        return dataclasses.replace(
-            self,
-            methods=tuple(map(label, self.methods)),
-            differences=tuple(map(pair_of, self.differences)),
-            rates=tuple(map(pair_of, self.rates)),
-            failed=tuple(
-                (label(method), tuple((label(name), value) for name, value in where)) for method, where in self.failed
-            ),
-        )
+        methods = tuple(map(label, self.methods))
+        failed = tuple((label(at), tuple((label(name), value) for name, value in where)) for at, where in self.failed)
+        names = {"methods": methods, "failed": failed}
+        return dataclasses.replace(self, differences=pairs(self.differences), rates=pairs(self.rates), **names)
 
     @property
     def incomplete(self) -> bool:
@@ -248,16 +244,11 @@ def seeds_needed(margin: float, deviations: Sequence[float], freedom: float = ma
     (11, 14, 17)
     """
 
-    def enough(seeds: int) -> bool:
-        return equivalence_power(margin, deviations, seeds, freedom) >= POWER
-
-    if not enough(MOST):
-        return None
-    low, high = 2, MOST  # too few for a verdict, and enough
-    while high - low > 1:
-        middle = (low + high) // 2
-        low, high = (low, middle) if enough(middle) else (middle, high)
-    return high
+    seeds = range(LEAST_SEEDS, MOST + 1)
+    found = bisect.bisect_left(
+        seeds, True, key=lambda count: equivalence_power(margin, deviations, count, freedom) >= POWER
+    )
+    return seeds[found] if found < len(seeds) else None
 
 
 @functools.cache

@@ -2,6 +2,7 @@
 
 import collections
 import decimal
+import itertools
 import math
 import re
 from collections.abc import Iterable, Sequence
@@ -98,12 +99,8 @@ def ranges(integers: Iterable[int]) -> str:
     >>> ranges([1, 2, 3, 7]), ranges([5])
     ('1-3,7', '5')
     """
-    parts: list[list[int]] = []
-    for integer in integers:
-        if parts and parts[-1][-1] == integer - 1:
-            parts[-1].append(integer)
-        else:
-            parts.append([integer])
+    groups = itertools.groupby(enumerate(integers), key=lambda pair: pair[1] - pair[0])
+    parts = ([integer for _, integer in group] for _, group in groups)
     return ",".join(f"{part[0]}-{part[-1]}" if len(part) > 1 else str(part[0]) for part in parts)
 
 
