@@ -7,7 +7,6 @@ import pytest
 
 from tests.trainers import reports
 from tests.trainers.sweeps import noisy_sweep, sweep
-from trainers.reports.answer import answer
 from trainers.reports.claims import (
     Claim,
     Claims,
@@ -22,6 +21,7 @@ from trainers.reports.claims import (
     warmup_claims,
 )
 from trainers.reports.method_claims import NO_WARMUP, WARMUPS, control_summary, judged, method_claims
+from trainers.reports.sections import answer
 from trainers.results.runs import Runs
 from trainers.results.trials import Result
 
