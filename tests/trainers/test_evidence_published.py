@@ -1,4 +1,4 @@
-"""The paper's tables under the rule of every other comparison."""
+"""What sweeps are judged by, and the paper's tables under the same rule."""
 
 import math
 
@@ -10,6 +10,7 @@ from trainers.evidence.comparison import Verdict
 from trainers.evidence.pages import unfounded
 from trainers.evidence.questions import published_answers, published_comparison, published_difference
 from trainers.results.paper import TABLES, PaperTable
+from trainers.results.tasks import OBJECTIVES, data_name, margin_of, objective_named
 
 IMAGES, LANGUAGE, TRANSLATION = TABLES
 
@@ -57,3 +58,30 @@ def test_a_sentence_that_the_numbers_do_not_bear_out_is_told():
         "warmups, digits: equivalent in a sentence, no verdict here",
     ]
     assert len(told("no warmup: different: paper/machine_translation")) == 1
+
+
+@pytest.mark.parametrize(
+    ("task", "margins"),
+    [
+        (IMAGES, {"digits": 0.2, "mnist": 0.1, "emnist/digits": 0.1, "imagenet2012": 0.3, "my_photographs": 0.5}),
+        (LANGUAGE, {"pydoc": 1.0, "wikitext-2": 1.0}),
+        (TRANSLATION, {"numbers": 1.0, "multi30k": 0.5, "wmt16_translate/de-en": 0.5}),
+    ],
+)
+def test_the_table_of_margins_is_what_docs_evidence_would_have_to_tell_a_change_of(task, margins):
+    for data, size in margins.items():
+        margin = margin_of(task, data)
+        assert (margin.size, margin.relative) == (size, task == LANGUAGE), data
+    assert margin_of(task, "") is not None  # for any other data
+
+
+def test_a_task_of_ones_own_is_told_as_it_is_recorded():
+    assert objective_named("wine", "val_score", "max").label == "validation score"
+    assert objective_named(IMAGES, "val_error", "min") is OBJECTIVES[IMAGES]
+
+
+def test_data_are_named_by_the_set_or_by_the_folder_of_their_files():
+    assert data_name({"dataset": "digits", "data_dir": None}) == "digits"
+    assert data_name({"dataset": "folder", "data_dir": "/data/mnist"}) == "mnist"
+    assert data_name({"dataset": "emnist/digits", "data_dir": "/data/tensorflow_datasets"}) == "emnist/digits"
+    assert data_name({}) == ""

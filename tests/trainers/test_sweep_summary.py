@@ -3,13 +3,18 @@ import dataclasses
 import io
 import math
 import statistics
+import types
 
 import pytest
 
+from tests.trainers import reports
 from tests.trainers.sweeps import GRID, summary_of, sweep
-from trainers.evidence.summary import COLUMNS, cell_text, summary_csv
+from trainers.evidence.summary import COLUMNS, Tables, cell_text, summary_csv
+from trainers.reports.tables import sweep_table
+from trainers.results.results_csv import read_results
+from trainers.results.runs import read_runs
 from trainers.results.table import Cell
-from trainers.results.tasks import Terms, margin_of
+from trainers.results.tasks import OBJECTIVES, Terms, margin_of
 from trainers.results.trials import Result
 
 MARKDOWN = """\
@@ -278,3 +283,30 @@ def test_two_runs_of_one_point_are_refused():
 def test_an_unknown_direction_is_refused():
     with pytest.raises(ValueError, match="`direction` must be one of min, max. Received: 'lower'"):
         small_table(direction="lower")
+
+
+def test_an_error_is_told_in_per_cent_everywhere_with_the_same_digits(tmp_path):
+    """In the terminal, in the files of a sweep, and on the page."""
+    grid = {"learning_rate": [1e-3], "beta_2": [0.99], "warmup": ["untuned_linear", "radam"], "seed": [1, 2, 3]}
+    path = reports.write_sweep(tmp_path / "sweep", lambda **point: 0.0555 + 0.0005 * point["seed"], grid)
+    lists = {f"{name}s": values for name, values in grid.items()}
+    settings = types.SimpleNamespace(
+        **lists,
+        task="image_classification",
+        search="grid",
+        axes={},
+        tuned_lists={},
+        plain=lambda: {"dataset": "digits"},
+    )
+    folder = types.SimpleNamespace(path=path, write=lambda name, text: (path / name).write_text(text))
+    results = {result.name: result for result in read_results(path)}
+    printed = Tables(folder, settings, OBJECTIVES[settings.task], results).write()
+    [read] = read_runs([str(path)]).sweeps
+    shown = sweep_table("sweep", "", read.table())
+    assert shown.rows == [["1e-3", "0.99", "5.65 ± 0.05", "5.65 ± 0.05"]]
+    assert "1e-3           0.99    5.65 ± 0.05     5.65 ± 0.05" in printed
+    assert "| 1e-3 | 0.99 | 5.65 ± 0.05 | 5.65 ± 0.05 |" in (path / "summary.md").read_text()
+    assert printed.startswith("Sweep of image_classification: validation error, %, lower is better\n")
+    rows = list(csv.reader(io.StringIO((path / "summary.csv").read_text())))
+    assert [[str(value) for value in record] for record in shown.records] == rows
+    assert (float(rows[1][3]), rows[1][-1]) == (pytest.approx(5.65, rel=1e-14), "validation error, %")
