@@ -4,7 +4,7 @@ import dataclasses
 import html
 import re
 from collections.abc import Callable, Mapping, Sequence
-from typing import Any, NamedTuple
+from typing import Any
 
 import matplotlib
 import numpy as np
@@ -39,6 +39,8 @@ MOST_VALUES = 12  # per curve: those that are shown under the pointer and in the
 MOST_COLUMNS = 8  # of the table of numbers
 
 Draw = Callable[[Axes], None]
+# Values of a curve at about even distances: x, y, and their place in the picture, across and up.
+Values = Sequence[Sequence[float]]
 
 
 @dataclasses.dataclass(frozen=True)
@@ -164,51 +166,44 @@ def _is_curve(line: Line2D, axes: Axes) -> bool:
     return not str(line.get_label()).startswith("_") and line.get_transform() == axes.transData
 
 
-class _Value(NamedTuple):
-    """A value of a curve, and its place in the picture."""
-
-    x: float
-    y: float
-    across: float
-    up: float
-
-
-def _values(line: Line2D, axes: Axes) -> list[_Value]:
-    """Values of a curve at about even distances."""
+def _values(line: Line2D, axes: Axes) -> Values:
     data = np.asarray(line.get_xydata(), float)
     if not len(data):
         return []
     places = axes.transData.transform(data)
     across = places[:, 0]
     chosen = np.unique(np.searchsorted(across, np.linspace(across[0], across[-1], MOST_VALUES)))
-    return [_Value(*data[i].tolist(), *places[i].tolist()) for i in chosen if np.isfinite(places[i]).all()]
+    shown = chosen[np.isfinite(places[chosen]).all(axis=1)]
+    return np.hstack([data, places])[shown].tolist()  # type: ignore[no-any-return]
 
 
 def _x_text(axes: Axes, x: float) -> str:
     return axes.fmt_xdata(x) if axes.fmt_xdata else rounded(x)
 
 
-def _hits(axes: Axes, values: Mapping[Line2D, Sequence[_Value]]) -> str:
+def _hits(axes: Axes, values: Mapping[Line2D, Values]) -> str:
     """Invisible circles at some values of each curve: the pointer shows their titles."""
     height = axes.figure.bbox.height
     circles = [
-        f'<circle cx="{value.across:.1f}" cy="{height - value.up:.1f}" r="6"><title>'
-        f"{html.escape(f'{line.get_label()}: {rounded(value.y)} at {_x_text(axes, value.x)}')}</title></circle>"
+        f'<circle cx="{across:.1f}" cy="{height - up:.1f}" r="6"><title>'
+        f"{html.escape(f'{line.get_label()}: {rounded(y)} at {_x_text(axes, x)}')}</title></circle>"
         for line, found in values.items()
-        for value in found
+        for x, y, across, up in found
     ]
     return f'<g class="values">{"".join(circles)}</g>'
 
 
-def _numbers(axes: Axes, values: Mapping[Line2D, Sequence[_Value]]) -> tuple[Sequence[str], Sequence[Sequence[str]]]:
+def _numbers(axes: Axes, values: Mapping[Line2D, Values]) -> tuple[Sequence[str], Sequence[Sequence[str]]]:
     """Headings and rows of the table of numbers; nothing where there are too many curves."""
     if not 0 < len(values) <= MOST_COLUMNS:
         return (), ()
     headings = [axes.get_xlabel(), *(str(line.get_label()) for line in values)]
-    columns = [{value.x: rounded(value.y) for value in found} for found in values.values()]
-    places = {value.x: value.across for found in values.values() for value in found}
-    found = sorted(places, key=places.__getitem__)
-    return headings, [[_x_text(axes, x), *(column.get(x, "") for column in columns)] for x in found]
+    columns = [{x: rounded(y) for x, y, *_ in found} for found in values.values()]
+    places = {x: across for found in values.values() for x, _, across, _ in found}
+    rows = [
+        [_x_text(axes, x), *(column.get(x, "") for column in columns)] for x in sorted(places, key=places.__getitem__)
+    ]
+    return headings, rows
 
 
 def _description(title: str, axes: Axes, curves: Sequence[Line2D]) -> str:
