@@ -62,7 +62,8 @@ class MeasuredRun(Run):
     def _segment(self, batches: Any, first: int, last: int, progress: Any) -> None:
         number = self._measurement(last)
         # The gradient's distribution belongs to the weights before the update.
-        self._variation = {} if number is None else _cv_quantiles(self.gradients.draw(number))
+        found = {} if number is None else quantiles(coefficient_of_variation(self.gradients.draw(number)))
+        self._variation = {f"gradient_cv_{name}": value for name, value in found.items()}
         super()._segment(batches, first, last, progress)
 
     def _record(self, last: int) -> dict[str, Any]:
@@ -87,10 +88,6 @@ class MeasuredRun(Run):
         # In backward passes: those of the measurements, and one per step.
         measurements = bisect.bisect_right(self.measured, last) - bisect.bisect_right(self.measured, first)
         return last - first + measurements * self.config.gradient_samples
-
-
-def _cv_quantiles(gradients: np.ndarray) -> dict[str, float]:
-    return {f"gradient_cv_{name}": value for name, value in quantiles(coefficient_of_variation(gradients)).items()}
 
 
 class GradientAnalysis(ImageClassification):

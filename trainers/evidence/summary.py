@@ -228,7 +228,9 @@ class Tables:
 
     def write(self) -> str:
         """Writes the files and returns the summary for the terminal."""
-        results = [self._complete(self._results[name]) for name in sorted(self._results)]
+        results = [result for _, result in sorted(self._results.items())]
+        if self._base:  # the values of axes that were added after a run
+            results = [dataclasses.replace(each, values={**self._base, **each.values}) for each in results]
         runs = frame_of(results, self._objective.metric, self._grid)
         summary = Summary(tabulate(runs, self._objective, self._grid), runs, self.title, self._terms)
         self._folder.write(RESULTS, csv_text(runs.drop(columns=LABEL)))
@@ -237,7 +239,3 @@ class Tables:
             self._folder.write(TUNED, duels_csv(summary.table, summary.duels))
         self._folder.write(SUMMARY, summary.markdown())
         return summary.text()
-
-    def _complete(self, result: Result) -> Result:
-        """Adds the values of axes that were added after the run."""
-        return dataclasses.replace(result, values={**self._base, **result.values}) if self._base else result

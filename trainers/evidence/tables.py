@@ -171,14 +171,11 @@ def _cell_rows(sweep: Sweep, methods: Sequence[str]) -> Iterable[list[str]]:
     lines = dict(zip(table.rows, cell_lines(table)[1:], strict=True))
     for row, what in _chosen(table, sweep.table(METHODS)):
         cells = dict(zip(table.methods, lines[row][len(table.row_names) :], strict=True))
-        place = ", ".join(_row_value(name, value) for name, value in table.named(row).items())
+        values = {name: value_text(value) for name, value in table.named(row).items()}
+        place = ", ".join(text if name in DEFAULTS else f"{name} {text}" for name, text in values.items())
         title = f"{sweep_title(sweep)}{f', {what}' if what else ''}"
         found = [cells.get(method, NOTHING) for method in methods]
         yield [title, table.objective, place, str(len(table.seeds)), *found]
-
-
-def _row_value(name: str, value: Any) -> str:
-    return value_text(value) if name in DEFAULTS else f"{name} {value_text(value)}"
 
 
 def _chosen(table: Table, of_methods: Table) -> Iterable[tuple[Row, str]]:

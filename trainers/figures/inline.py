@@ -127,14 +127,10 @@ def _short_tag(tag: str, titles: Mapping[str, str]) -> str:
         name, empty = found.groups()
         return f"<g><title>{html.escape(titles[name])}</title>" if name in titles else "" if empty else "<g>"
     tag = re.sub(r' font-family: [^;"]*;?|; stroke-linecap: square| transform="rotate\(-0 [^"]*"', "", tag)
-    tag = re.sub(r'(?<= d=")[^"]*', lambda path: _short_path(path[0]), tag)
+    if path := re.search(r'(?<= d=")[^"]*', tag):  # one digit after the point: no screen shows more
+        parts = [part if part.isalpha() else f"{float(part):.1f}".removesuffix(".0") for part in path[0].split()]
+        tag = tag.replace(path[0], re.sub(r" ?([A-Za-z]) ?", r"\1", " ".join(parts)))
     return re.sub(r"#[0-9a-f]{6}\b", lambda colour: f"var(--c{colour[0][1:]}, {colour[0]})", tag)
-
-
-def _short_path(path: str) -> str:
-    """A path with one digit after the point: no screen shows more."""
-    parts = [part if part.isalpha() else f"{float(part):.1f}".removesuffix(".0") for part in path.split()]
-    return re.sub(r" ?([A-Za-z]) ?", r"\1", " ".join(parts))
 
 
 def _frame(axes: Axes) -> str:

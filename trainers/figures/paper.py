@@ -53,7 +53,11 @@ def _draw_panel(series: Mapping[str, Any], name: str, title: str, label: str, ax
     axes.set(xscale="log", xlim=(1, max(2, t[-1])), xlabel="iteration t", ylabel=label)
     axes.set_title(title)
     if title == PANELS[0][1]:
-        _draw_noise_axis(axes)
+        axes.set_yscale("log")
+        axes.yaxis.set_minor_locator(LogLocator(subs=(2, 5)))
+        axes.yaxis.set_major_formatter("{x:g}")
+        axes.yaxis.set_minor_formatter("{x:g}")
+        reference_line(axes, f"the paper: above 1 from {NOISY_FROM} on", x=NOISY_FROM, y=1)
         axes.legend(loc="upper left")
     elif title == PANELS[1][1]:
         axes.set_ylim(0, 1.05)
@@ -61,14 +65,6 @@ def _draw_panel(series: Mapping[str, Any], name: str, title: str, label: str, ax
         reference_line(axes, f"the paper: {SETTLED_LEVEL} after {SETTLED_AT}", x=SETTLED_AT, y=SETTLED_LEVEL)
         axes.set_ylim(0, None)
         axes.legend(loc="upper right")
-
-
-def _draw_noise_axis(axes: Axes) -> None:
-    axes.set_yscale("log")
-    axes.yaxis.set_minor_locator(LogLocator(subs=(2, 5)))
-    axes.yaxis.set_major_formatter("{x:g}")
-    axes.yaxis.set_minor_formatter("{x:g}")
-    reference_line(axes, f"the paper: above 1 from {NOISY_FROM} on", x=NOISY_FROM, y=1)
 
 
 def draw_magnitudes(folder: pathlib.Path, magnitudes: Magnitudes, warmup: str, caption: str = "") -> None:

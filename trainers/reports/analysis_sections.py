@@ -20,6 +20,8 @@ ADVICE = (
 
 
 def factors_section() -> Section:
+    periods = [[beta_2, *(period(name, beta_2) for name in DRAWN)] for beta_2 in BETAS]
+    headings = ["β₂", *(label_of(name) for name in DRAWN)]
     return Section(
         "factors",
         "Which warmup should I use?",
@@ -36,15 +38,9 @@ def factors_section() -> Section:
                 "The effective warmup period is the sum of 1 − ω over all updates: the number of full updates that the "
                 "warmup costs. This is the paper's figure 3.",
             ),
-            _periods_table(),
+            plain_table("effective_warmup_periods", "Effective warmup periods, in updates", headings, periods),
         ],
     )
-
-
-def _periods_table() -> PageTable:
-    rows = [[beta_2, *(period(name, beta_2) for name in DRAWN)] for beta_2 in BETAS]
-    headings = ["β₂", *(label_of(name) for name in DRAWN)]
-    return plain_table("effective_warmup_periods", "Effective warmup periods, in updates", headings, rows)
 
 
 def simulation_section(number: int, run: Measured) -> Section:

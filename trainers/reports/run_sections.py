@@ -48,8 +48,10 @@ def runs_section(number: int, task: str, runs: Sequence[RunSummary]) -> Section:
     ]
     charts = run_charts(name, {run.folder.name: run.points for run in runs})
     blocks += [Charts(charts), _results_table(number, runs)]
-    if any(run.warmup for run in runs):
-        blocks.append(_warmup_table(number, runs))
+    rows = [[run.folder.name, " ".join(f"{upper_first(line)}." for line in run.warmup)] for run in runs if run.warmup]
+    if rows:
+        caption = "What the records say about the warmup"
+        blocks.append(plain_table(f"warmup_{number}", caption, ["run", "warmup"], rows, folded=len(runs) > MANY))
     title = f"{len(runs)} runs: {task}" if len(runs) > 1 else f"Run: {runs[0].folder.name} ({task})"
     return Section(name, title, blocks)
 
@@ -62,12 +64,6 @@ def _results_table(number: int, runs: Sequence[RunSummary]) -> PageTable:
     headings, *rows = table
     caption = "Settings and results of the runs" if len(runs) > 1 else "Settings and results of the run"
     return plain_table(f"runs_{number}", caption, headings, rows, folded=len(runs) > MANY)
-
-
-def _warmup_table(number: int, runs: Sequence[RunSummary]) -> PageTable:
-    rows = [[run.folder.name, " ".join(f"{upper_first(line)}." for line in run.warmup)] for run in runs if run.warmup]
-    caption = "What the records say about the warmup"
-    return plain_table(f"warmup_{number}", caption, ["run", "warmup"], rows, folded=len(runs) > MANY)
 
 
 def making_section(runs: Runs) -> Section:

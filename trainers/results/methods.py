@@ -47,7 +47,9 @@ class Point:
         'rate-0.001_beta-0.99_linear_seed-2_warmup_period-30.0_model-a%2Fb'
         """
         parts = [f"rate-{self.learning_rate!r}", f"beta-{self.beta_2!r}", self.warmup, f"seed-{self.seed}"]
-        parts += [f"{name}-{_quoted(value)}" for name, value in self.others if name not in self.base]
+        for name, value in self.others:
+            if name not in self.base:
+                parts.append(f"{name}-{urllib.parse.quote(value, safe='') if isinstance(value, str) else repr(value)}")
         return "_".join(parts)
 
 
@@ -81,10 +83,6 @@ def method_label(values: Mapping[str, Any]) -> str:
 def tuned_text(name: str, value: float) -> str:
     """A period, or a share in %, with all digits: two of them must not share a column."""
     return f"{value:.15g}" if name == PERIOD else f"{100 * value:.15g} %"
-
-
-def _quoted(value: Any) -> str:
-    return urllib.parse.quote(value, safe="") if isinstance(value, str) else repr(value)
 
 
 @dataclasses.dataclass(frozen=True)

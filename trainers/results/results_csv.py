@@ -125,7 +125,8 @@ def frame_of(results: Iterable[Result], objective: str, grid: Grid | None = None
         **{_heading(name, taken): [run.metrics.get(name) for run in runs] for name in metrics},
         "seconds": [run.seconds for run in runs],
         "status": [run.status for run in runs],
-        "error": [_message(run) for run in runs],
+        # No longer than readers of CSV can take, and without what Python's writer does not quote.
+        "error": [run.error[:LONGEST].replace("\r", "") for run in runs],
     }
     for name, column in zip(ENVIRONMENT, _environment_headings(names), strict=True):
         columns[column] = [run.environment.get(name) for run in runs]
@@ -154,11 +155,6 @@ def _heading(metric: str, taken: Container[str]) -> str:
 def _environment_headings(names: Iterable[str]) -> list[str]:
     """The number of threads, which every row has, may also be an axis of a sweep."""
     return [f"run_{name}" if name in names else name for name in ENVIRONMENT]
-
-
-def _message(run: Result) -> str:
-    """The error of a run, no longer than readers of CSV can take, and without what Python's writer does not quote."""
-    return run.error[:LONGEST].replace("\r", "")
 
 
 def place(value: Any, listed: Sequence[Any] = ()) -> tuple[Any, ...]:
@@ -199,22 +195,17 @@ def parse_results(text: str) -> tuple[list[Result], str]:
 
 def _stored_result(row: Mapping[str, str], names: Sequence[str], metrics: Sequence[str]) -> Result:
     made_with = {name: row.get(column) for name, column in zip(ENVIRONMENT, _environment_headings(names), strict=True)}
+    recorded = {name.removeprefix(METRIC) if name.removeprefix(METRIC) in row else name: row[name] for name in metrics}
     return Result(
         row[TRIAL],
         {name: _stored_value(name, row[name]) for name in names if row[name] or name in FIELDS},
         row["status"],
         _stored_number(row[metrics[0]]),
-        {_metric(name, row): _stored_number(row[name]) for name in metrics},
+        {name: _stored_number(text) for name, text in recorded.items()},
         float(row["seconds"] or math.nan),
         row["error"],
         {name: int(text) if name in COUNTS else text for name, text in made_with.items() if text},
     )
-
-
-def _metric(heading: str, headings: Container[str]) -> str:
-    """The name of a metric."""
-    name = heading.removeprefix(METRIC)
-    return name if name in headings else heading
 
 
 def _stored_value(name: str, text: str) -> Any:

@@ -168,16 +168,13 @@ def read_sweeps(roots: Iterable[str]) -> tuple[list[Sweep], list[str]]:
         if path.is_file() and not (path.parent / CONFIG).exists():
             found = [read_file(path)]
         else:
-            found = _sweeps_below(path.parent if path.is_file() else path, problems)
+            below = str(path.parent if path.is_file() else path)
+            folders = [folder for folder in find_folders([below], problems) if folder.is_sweep]
+            require(folders, "RUNS must be folders with sweeps in or below them", below)
+            found = _each(lambda folder: read_sweep(folder, problems, curves=False), folders, problems)
         for sweep in found:
             sweeps.setdefault(sweep.folder.path.resolve(), sweep)
     return list(sweeps.values()), problems
-
-
-def _sweeps_below(path: pathlib.Path, problems: list[str]) -> list[Sweep]:
-    folders = [folder for folder in find_folders([str(path)], problems) if folder.is_sweep]
-    require(folders, "RUNS must be folders with sweeps in or below them", str(path))
-    return _each(lambda folder: read_sweep(folder, problems, curves=False), folders, problems)
 
 
 def read_file(path: pathlib.Path) -> Sweep:

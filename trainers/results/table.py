@@ -156,7 +156,8 @@ def tabulate(runs: DataFrame, objective: Objective, grid: Grid | None = None) ->
         if math.isinf(value):
             raise ValueError(f"The objective must be finite in its unit. Received: {run[objective.metric]}")
         ended[at] = value, run["status"]
-    planned_rows, planned_methods = _planned_rows(names, listed), _planned_methods(listed)
+    planned_methods = _planned_methods(listed)
+    planned_rows = [*itertools.product(*(listed[name] for name in names))] if {*names} <= {*listed} else []
     seeds = tuple(sorted(dict.fromkeys([*listed.get(SEED, ()), *(seed for _, _, seed in ended)]), key=place))
     cells = [*itertools.product(planned_rows, planned_methods)] if grid else [*dict.fromkeys(at[:2] for at in ended)]
     planned = {(*cell, seed): (math.nan, MISSING) for cell in cells for seed in listed.get(SEED, seeds)}
@@ -167,10 +168,6 @@ def tabulate(runs: DataFrame, objective: Objective, grid: Grid | None = None) ->
     whole.sort(key=lambda run: (at_method[run[1]], run[0], at_seed[run[2]]))
     shown = DataFrame(whole, columns=["row", "method", "seed", "value", "status"])
     return Table(objective.label, objective.direction, names, rows, methods, seeds, shown, len(planned))
-
-
-def _planned_rows(names: Sequence[str], grid: Grid) -> list[Row]:
-    return list(itertools.product(*(grid[name] for name in names))) if all(name in grid for name in names) else []
 
 
 def _planned_methods(grid: Grid) -> list[str]:

@@ -51,12 +51,12 @@ def study_tables(compared: Sequence[Trained]) -> dict[str, list[list[str]]]:
     """The parts of a page: what every method reached in each sweep, and all sweeps of the study side by side."""
     studied = judging(compared)
     together = {CONDITIONS: condition_table(studied), FAILURES: failure_table(studied)} if studied else {}
-    return {f"study {trained.sweep.folder.name}": _titled(method_table(trained)) for trained in compared} | together
-
-
-def _titled(table: list[list[str]]) -> list[list[str]]:
-    headings, *rows = table
-    return [headings, *([method_title(method), *others] for method, *others in rows)]
+    tables = {}
+    for trained in compared:
+        headings, *rows = method_table(trained)
+        titled = [[method_title(method), *others] for method, *others in rows]
+        tables[f"study {trained.sweep.folder.name}"] = [headings, *titled]
+    return tables | together
 
 
 def _methods_text(trained: Trained) -> str:
