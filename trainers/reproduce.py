@@ -125,11 +125,8 @@ def _is_done(run: RunFolder) -> bool:
     if not status.exists() or status.read_text() != "done\n":
         return False
     asked, stored = run.config.plain(), read_config(run.path / CONFIG)
-    return all(_covers(stored.get(name, asked[name]), asked[name]) for name in GROWING if name in asked)
-
-
-def _covers(stored: Any, asked: Any) -> bool:
-    return set(asked) <= set(stored) if isinstance(asked, list) else bool(stored == asked)
+    pairs = [(stored.get(name, asked[name]), asked[name]) for name in GROWING if name in asked]
+    return all({*new} <= {*old} if isinstance(new, list) else old == new for old, new in pairs)
 
 
 @contextlib.contextmanager

@@ -17,7 +17,7 @@ from trainers.evidence.findings import difference_text, margin_text
 from trainers.evidence.questions import QUESTIONS, Answer
 from trainers.evidence.tables import evidence_columns
 from trainers.figures.inline import ON_PAGE, TITLED, Chart, inline
-from trainers.figures.look import COLUMN, COLUMN_WIDTH, PLAIN, in_one_look, new_figure, save
+from trainers.figures.look import COLUMN, COLUMN_WIDTH, PLAIN, in_one_look, save
 from trainers.results.formats import counted, distinct, upper_first
 from trainers.results.methods import style_of
 
@@ -82,7 +82,9 @@ def _inline(name: str, figure: Figure, label: str) -> Chart:
 def differences_figure(answers: Sequence[Answer], layout: Layout = SCREEN) -> Figure:
     shown = shown_answers(answers)
     rows = sum(len(_drawn(answer)) for answer in shown)
-    figure, (axes,) = new_figure(width=layout.width, height=1.2 + layout.head * len(shown) + layout.row * rows)
+    height = 1.2 + layout.head * len(shown) + layout.row * rows
+    figure = Figure(figsize=(layout.width, height), layout="constrained")
+    axes = figure.subplots()
     reach = _reach(shown)
     axes.axvspan(-1, 1, color=PLAIN, alpha=0.1, linewidth=0)
     axes.axvline(0, color="#555555", linewidth=1)

@@ -3,7 +3,7 @@
 import csv
 import io
 import pathlib
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 import matplotlib
@@ -52,12 +52,6 @@ _METADATA: Any = {"svg": {"Date": None}, "png": {"Software": None}, "pdf": {"Cre
 in_one_look = matplotlib.rc_context(SETTINGS)
 
 
-def new_figure(columns: int = 1, width: float = 7.0, height: float = 3.4) -> tuple[Figure, list[Axes]]:
-    """A figure with its axes side by side."""
-    figure = Figure(figsize=(width, height), layout="constrained")
-    return figure, list(np.ravel(figure.subplots(1, columns)))
-
-
 def draw_and_save(
     folder: pathlib.Path,
     name: str,
@@ -79,21 +73,19 @@ def draw_and_save(
         width: Width of the figure for the screen, in inches.
         height: Height of a row of panels, in inches.
     """
+    count, figures = len(panels), []
+    for look, shape, size, letters in (
+        (SETTINGS, (1, count), (width, height), 8),
+        (COLUMN, (count, 1), (COLUMN_WIDTH, 2.2 * count + 0.2), 6),
+    ):
+        with matplotlib.rc_context(look):
+            figure = Figure(figsize=size, layout="constrained")
+            for draw, axes in zip(panels, np.ravel(figure.subplots(*shape)), strict=True):
+                draw(axes)
+            figure.supxlabel(caption, x=0.01, ha="left", fontsize=letters, color=CAPTION)
+        figures.append(figure)
     with matplotlib.rc_context(SETTINGS):
-        wide, axes = new_figure(len(panels), width, height)
-        _draw(panels, axes)
-        wide.supxlabel(caption, x=0.01, ha="left", fontsize=8, color=CAPTION)
-    with matplotlib.rc_context(COLUMN):
-        column = Figure(figsize=(COLUMN_WIDTH, 2.2 * len(panels) + 0.2), layout="constrained")
-        _draw(panels, np.ravel(column.subplots(len(panels), 1)))
-        column.supxlabel(caption, x=0.01, ha="left", fontsize=6, color=CAPTION)
-    with matplotlib.rc_context(SETTINGS):
-        save(folder, name, wide, numbers, column)
-
-
-def _draw(panels: Sequence[Callable[[Axes], None]], axes: Iterable[Axes]) -> None:
-    for draw, each in zip(panels, axes, strict=True):
-        draw(each)
+        save(folder, name, figures[0], numbers, figures[1])
 
 
 def save(

@@ -46,10 +46,7 @@ def warmup_report(records: Records, config: Mapping[str, Any]) -> WarmupReport |
     # A size that is not finite is null: that of a lost run, or of a momentum step of RAdam, whose factor is 0.
     if sum(map(_has_size, measured)) < LEAST:
         return None
-    values = {name: [record.get(key) for record in measured] for name, key in REPORT_COLUMNS.items()}
-    history = {
-        name: np.array([np.nan if x is None else x for x in column], "float64") for name, column in values.items()
-    }
+    history = {name: np.array([each.get(key) for each in measured], "float64") for name, key in REPORT_COLUMNS.items()}
     beta_1, beta_2 = config.get("beta_1"), config.get("beta_2")
     return WarmupReport.of(
         history,
