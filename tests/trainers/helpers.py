@@ -1,8 +1,6 @@
 """Tools that the tests of the engine share."""
 
-import atexit
 import contextlib
-import functools
 import json
 import os
 import pathlib
@@ -16,14 +14,13 @@ import keras
 import numpy as np
 import pytest
 
-from tests.trainers.forks import Launcher
+from tests.trainers.forks import QUIET, ROOT, Forked
 from tests.trainers.tiny import Tiny, TinyConfig
 from trainers.engine.checkpoint import Checkpoints
 from trainers.engine.flags import make_config
 from trainers.engine.run import train
 from trainers.tasks import CONFIGS
 
-ROOT = pathlib.Path(__file__).parents[2]
 BASE = {
     "batch_size": 40,
     "epochs": 4,
@@ -97,15 +94,8 @@ def status(folder):
 # Programs that spend most of their time on importing TensorFlow.
 FORKED = (
     *(f"tests.trainers.{name}" for name in ("tiny", "tiny_sweep", "kills")),
-    *(f"trainers.{name}" for name in (*CONFIGS, "gradient_analysis")),
+    *(f"trainers.{name}" for name in (*CONFIGS, "gradient_analysis", "simulate")),
 )
-
-
-@functools.cache
-def launcher():
-    started = Launcher(ROOT)
-    atexit.register(started.close)
-    return started
 
 
 def program(module, *arguments, process_group=None, fresh=False, **environment):
@@ -114,11 +104,11 @@ def program(module, *arguments, process_group=None, fresh=False, **environment):
     Programs that train are forks of a process that has imported TensorFlow, unless they must be `fresh`.
     """
     if module in FORKED and not fresh:
-        return launcher().start(module, arguments, environment, process_group)
+        return Forked(module, arguments, environment, process_group)
     return subprocess.Popen(
         [sys.executable, "-m", module, *arguments],
         cwd=ROOT,
-        env={**os.environ, "TF_CPP_MIN_LOG_LEVEL": "3", "KERAS_BACKEND": "tensorflow", **environment},
+        env={**os.environ, **QUIET, **environment},
         stdout=subprocess.PIPE,
         stderr=subprocess.PIPE,
         text=True,

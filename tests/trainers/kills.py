@@ -1,7 +1,6 @@
 """Stops a run again and again at random moments inside chosen phases, by real signals to real processes.
 
-`python -m tests.trainers.kills '{...}'` reads and prints JSON. TensorFlow is imported once, and every start of the
-run is a fork: a start then takes a second, so that twenty stops are possible in a test.
+`python -m tests.trainers.kills '{...}'` is one start of the run, which sends itself a signal.
 """
 
 import functools
@@ -14,7 +13,7 @@ import sys
 import threading
 import time
 
-from tests.trainers.forks import exit_code
+from tests.trainers.helpers import BASE, program
 from tests.trainers.tiny import Tiny
 from trainers.engine.checkpoint import Checkpoints
 from trainers.engine.flags import make_config
@@ -23,6 +22,7 @@ from trainers.engine.run import Run, train
 from trainers.system import signals
 from trainers.tasks import CONFIGS, load_task
 
+TASKS = {"tiny": Tiny(), **{name: load_task(name) for name in CONFIGS}}
 PHASES = {
     "training": (Run, "_take"),
     "validation": (Run, "_validate"),
@@ -34,7 +34,7 @@ LIMIT = 120  # seconds that a start may take
 
 
 class Stage:
-    """What the child reports to its parent, in files that survive a kill: its phase, and the steps it has finished."""
+    """What a run tells in files that survive a kill: its phase, and the steps it has finished."""
 
     def __init__(self, folder):
         self.phase, self.finished = (pathlib.Path(f"{folder}.{name}") for name in ("phase", "finished"))
@@ -74,7 +74,7 @@ def watch(stage, name, on_entry):
     setattr(owner, method, watched)
 
 
-def child(task, config, stage, phase, entry, delay, number):
+def main(task, options, phase, entry, delay, number):
     """Trains, and sends itself the signal shortly after it enters the phase for the n-th time; anywhere: a step."""
     signals.listen()
     entries = []
@@ -90,26 +90,11 @@ def child(task, config, stage, phase, entry, delay, number):
                 threading.Thread(target=send, daemon=True).start()
 
     for name in PHASES:
-        watch(stage, name, on_entry)
+        watch(Stage(options["output_dir"]), name, on_entry)
     try:
-        train(task, config)
+        train(TASKS[task], make_config(TASKS[task].config_class, options))
     except signals.StopRequested as stop:
-        os._exit(stop.exit_code)
-    os._exit(0)
-
-
-def start(task, config, stage, *how):
-    """Forks a child and waits for it; returns its exit code, or minus the signal that ended it."""
-    process = os.fork()
-    if process == 0:
-        try:
-            child(task, config, stage, *how)
-        finally:
-            os._exit(1)
-    code = exit_code(process, LIMIT)
-    if code is None:
-        raise TimeoutError(f"a start took more than {LIMIT} s")
-    return code
+        sys.exit(stop.exit_code)
 
 
 def newest_checkpoint(folder):
@@ -117,26 +102,31 @@ def newest_checkpoint(folder):
     return max(steps, default=0)
 
 
-def main(wanted):
-    task = load_task(wanted["task"]) if wanted["task"] in CONFIGS else Tiny()
-    folder = wanted["options"]["output_dir"]
-    config = make_config(task.config_class, wanted["options"])
-    stage, generator = Stage(folder), random.Random(wanted.get("seed", 0))
-    number = getattr(signal, wanted["signal"])
-    stops = []
-    for phase in wanted["phases"]:
-        longest = wanted["seconds"]
+def stop_again_and_again(folder, phases, number=signal.SIGKILL, task="tiny", seconds=0.02, **options):
+    """Stops a run once in each of the phases, lets it end, and returns what the stops hit."""
+    options = {**(BASE if task == "tiny" else {}), "output_dir": str(folder), **options}
+    stage, generator, stops = Stage(folder), random.Random(0), []
+
+    def start(phase=None, entry=0, delay=0.0):
+        process = program("tests.trainers.kills", json.dumps([task, options, phase, entry, delay, number]))
+        _, errors = process.communicate(timeout=LIMIT)
+        return process.returncode, errors
+
+    for phase in phases:
+        longest = seconds
         for _ in range(TRIES):
             # A short run validates and saves once, at its end: the second time would never come.
             entry = 1 if phase in ("validation", "save") else generator.randint(1, 2)
-            code = start(task, config, stage, phase, entry, generator.uniform(0, longest), number)
+            code, _ = start(phase, entry, generator.uniform(0, longest))
             hit, finished = stage.read()
             stops.append({"code": code, "hit": hit, "finished": finished, "checkpoint": newest_checkpoint(folder)})
             if hit == phase or phase == "anywhere" or code == 0:
                 break
             longest /= 4  # the phase was over too soon
-    print(json.dumps({"stops": stops, "end": start(task, config, stage, None, 0, 0, number)}))
+    code, errors = start()
+    assert code == 0, errors[-3000:]
+    return stops
 
 
 if __name__ == "__main__":
-    main(json.loads(sys.argv[1]))
+    main(*json.loads(sys.argv[1]))

@@ -8,7 +8,6 @@ import numpy as np
 import pytest
 
 from tests.trainers.helpers import (
-    BASE,
     final_weights,
     finish,
     program,
@@ -19,12 +18,11 @@ from tests.trainers.helpers import (
     stored_checkpoint,
     tiny_flags,
 )
-from trainers.tasks import load_task
+from tests.trainers.kills import PHASES, stop_again_and_again
 
 # What may differ by replica: unsynchronised statistics, masks, overflows.
 TWO_REPLICAS = {"strategy": "mirrored", "logical_devices": 2, "normalise": True, "synchronised": False, "dropout": 0.3}
 HALF = {"precision": "mixed_float16"}
-PHASES = ["training", "validation", "checkpoint", "save"]
 
 
 def assert_same_run(ours, theirs):
@@ -37,23 +35,11 @@ def assert_same_run(ours, theirs):
         np.testing.assert_array_equal(array, theirs[name])
 
 
-def stop_again_and_again(folder, phases, number="SIGKILL", task="tiny", seconds=0.02, **options):
-    """Stops a run once in each of the phases, lets it end, and returns what the stops hit."""
-    wanted = {"task": task, "signal": number, "phases": phases, "seconds": seconds}
-    wanted["options"] = {**(BASE if task == "tiny" else {}), "output_dir": str(folder), **options}
-    process = program("tests.trainers.kills", json.dumps(wanted))
-    output, errors = process.communicate(timeout=60 + 60 * len(phases))
-    assert process.returncode == 0, errors[-3000:]
-    said = json.loads(output.splitlines()[-1])
-    assert said["end"] == 0, errors[-3000:]
-    return said["stops"]
-
-
 @pytest.mark.parametrize(
     ("options", "kills"),
     [
         ({"dropout": 0.3}, ["training", "checkpoint"]),
-        pytest.param({"dropout": 0.3, **HALF, "bad_row": 3}, 5 * PHASES, marks=pytest.mark.slow),
+        pytest.param({"dropout": 0.3, **HALF, "bad_row": 3}, 5 * [*PHASES], marks=pytest.mark.slow),
         pytest.param(TWO_REPLICAS, PHASES, marks=pytest.mark.slow),
         pytest.param({**TWO_REPLICAS, **HALF, "accumulate": 2}, PHASES, marks=pytest.mark.slow),
     ],
@@ -71,12 +57,11 @@ def test_a_run_killed_in_every_phase_ends_bit_identical(options, kills, tmp_path
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("count", [20])
-def test_sigterm_at_a_random_moment_loses_no_finished_step(count, tmp_path):
+def test_sigterm_at_a_random_moment_loses_no_finished_step(tmp_path):
     # No checkpoint is planned before the end, so what is there is what the signal left.
     options = {"epochs": 300, "log_every": 1500, "checkpoint_every": 1500, "evaluate_every": 40, "dropout": 0.3}
-    stops = stop_again_and_again(tmp_path / "stopped", ["anywhere"] * count, "SIGTERM", seconds=2 / count, **options)
-    assert len([stop for stop in stops if stop["code"] == 128 + signal.SIGTERM]) >= count - 1
+    stops = stop_again_and_again(tmp_path / "stopped", ["anywhere"] * 20, signal.SIGTERM, seconds=0.1, **options)
+    assert len([stop for stop in stops if stop["code"] == 128 + signal.SIGTERM]) >= 19
     for stop in stops:
         assert stop["checkpoint"] == stop["finished"] > 0
     finish(program("tests.trainers.tiny", *tiny_flags(tmp_path / "whole", **options)))
@@ -107,7 +92,6 @@ TWO = {"strategy": "mirrored", "logical_devices": 2}
 def test_every_trainer_killed_in_every_phase_ends_bit_identical(task, options, seed, tmp_path):
     options = {**TRAINERS[task], "log_every": 2, "checkpoint_every": 4, "progress": False, "beta_2": 0.9, **options}
     options["seed"] = seed
-    load_task(task)  # its modules hold the layers of the saved models
     # At once when a phase begins: of these short runs it may last milliseconds.
     phases = ["training", "checkpoint", "validation", "save"]
     stops = stop_again_and_again(tmp_path / "killed", phases, task=task, seconds=0.0, **options)
@@ -117,8 +101,12 @@ def test_every_trainer_killed_in_every_phase_ends_bit_identical(task, options, s
     assert_same_run(tmp_path / "killed", tmp_path / "whole")
 
 
-def test_a_resumed_run_has_its_loss_scale_again(tmp_path):
-    options = {**HALF, "bad_row": 3}  # every epoch halves the scale
+@pytest.mark.parametrize(
+    "options", [{**HALF, "bad_row": 3}, {"ema": 0.9}, {"init_from": "{whole}"}], ids=["loss scale", "average", "begin"]
+)
+def test_a_resumed_run_has_again_what_is_no_weight(options, whole, tmp_path):
+    """Every epoch halves the loss scale; the weights to begin with do not come again."""
+    options = {name: value.format(whole=whole) if name == "init_from" else value for name, value in options.items()}
     run_tiny(tmp_path / "whole", **options)
     with stopped_at_a_checkpoint():
         run_tiny(tmp_path / "stopped", **options)
