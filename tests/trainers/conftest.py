@@ -1,5 +1,6 @@
 """The trainers run on TensorFlow; the other backends have nothing to collect here."""
 
+import functools
 import shutil
 
 import keras
@@ -16,26 +17,29 @@ def _float32_again():
 
 
 @pytest.fixture(scope="session")
-def whole(tmp_path_factory):
-    """The folder of a finished run of the tiny task, for reading only."""
+def finished(tmp_path_factory):
+    """Returns the folder of a finished run of the tiny task with these options, for reading only."""
     from tests.trainers.helpers import run_tiny
 
-    folder = tmp_path_factory.mktemp("whole")
-    run_tiny(folder)
+    @functools.cache
+    def folder(**options):
+        run_tiny(place := tmp_path_factory.mktemp("finished"), **options)
+        return place
+
     return folder
+
+
+@pytest.fixture(scope="session")
+def whole(finished):
+    return finished()
+
+
+@pytest.fixture(scope="session")
+def longer(finished):
+    return finished(epochs=8)
 
 
 @pytest.fixture
 def trained(whole, tmp_path):
-    """A copy of it."""
+    """A copy of a finished run."""
     return shutil.copytree(whole, tmp_path / "trained")
-
-
-@pytest.fixture(scope="session")
-def longer(tmp_path_factory):
-    """The folder of a run that is twice as long, for reading only."""
-    from tests.trainers.helpers import run_tiny
-
-    folder = tmp_path_factory.mktemp("longer")
-    run_tiny(folder, epochs=8)
-    return folder

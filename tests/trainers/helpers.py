@@ -32,9 +32,13 @@ BASE = {
 }
 
 
+def tiny_config(folder, **options):
+    return make_config(TinyConfig, {**BASE, "output_dir": str(folder), **options})
+
+
 def run_tiny(folder, **options):
     """Trains in this process; returns the final weights."""
-    train(Tiny(), make_config(TinyConfig, {**BASE, "output_dir": str(folder), **options}))
+    train(Tiny(), tiny_config(folder, **options))
     return final_weights(folder)
 
 

@@ -15,7 +15,6 @@ import tensorflow as tf
 
 from tests.trainers.forks import QUIET, ROOT
 from tests.trainers.helpers import (
-    BASE,
     final_weights,
     finish,
     program,
@@ -23,6 +22,7 @@ from tests.trainers.helpers import (
     run_tiny,
     snapshot,
     status,
+    tiny_config,
     tiny_flags,
 )
 from tests.trainers.reports import training_records, write_run
@@ -83,11 +83,11 @@ def assert_refused(message, config_class, *arguments):
         (TinyConfig, "--decay=step --decay_epochs=-1,2", "--decay_epochs must be a number > 0. Received: -1.0"),
         (TinyConfig, "--decay=step --decay_epochs=many", "--decay_epochs must be a number. Received: 'many'"),
         (TinyConfig, "--warmup_period=7", "--warmup_period is for --warmup=linear and exponential, not for untuned_l"),
-        (TinyConfig, "--decay=cosine --decay_epochs=1", "not for cosine (--decay_epochs=30,60 takes it back). Received"),
+        (TinyConfig, "--decay=cosine --decay_epochs=1", "not for cosine (--decay_epochs=30,60 takes it back)"),
         (TinyConfig, "--batchsize=3", "be among those of --help. Received: --batchsize; did you mean --batch_size?"),
         (TinyConfig, "word", "Arguments must be flags, --name=value. Received: 'word'"),
         (TinyConfig, "--config=nowhere", "must be the config.json of a run. Received: 'nowhere' (No such file"),
-        (TinyConfig, "--config=trainers", "must be the config.json of a run. Received: 'trainers' (not a regular file)"),
+        (TinyConfig, "--config=trainers", "be the config.json of a run. Received: 'trainers' (not a regular file)"),
         (TinyConfig, "--flagfile=nowhere", "must be a text file of flags. Received: 'nowhere' (No such file"),
         (TinyConfig, "--flagfile=trainers", "must be a text file of flags. Received: 'trainers' (not a regular file)"),
         (TinyConfig, "--flagfile=", "--flagfile must be a text file of flags. Received: ''"),
@@ -288,7 +288,7 @@ def test_more_updates_than_can_be_counted_are_refused(tmp_path):
 def test_files_of_others_are_not_overwritten(name, tmp_path):
     (tmp_path / name).write_text("mine")
     with pytest.raises(ConfigError, match=rf"restore .*config.json, .* Received: .* without it, but with {name}"):
-        RunFolder(make_config(TinyConfig, {**BASE, "output_dir": str(tmp_path)}), "tiny")
+        RunFolder(tiny_config(tmp_path), "tiny")
     assert [path.read_text() for path in tmp_path.iterdir()] == ["mine"]
 
 
@@ -315,13 +315,12 @@ def test_unrelated_files_of_others_stay_where_they_are(tmp_path):
     assert [(tmp_path / name).read_text() for name in names] == ["mine"] * 3
 
 
-def test_a_run_without_its_config_is_not_taken_for_one_of_another_seed(tmp_path):
-    run_tiny(tmp_path, epochs=1, seed=1)
-    (tmp_path / "config.json").unlink()
-    before = snapshot(tmp_path)
-    with pytest.raises(ConfigError, match=rf"restore {tmp_path}/config.json, or name another folder.*checkpoints"):
-        run_tiny(tmp_path, epochs=2, seed=2)
-    assert snapshot(tmp_path) == before
+def test_a_run_without_its_config_is_not_taken_for_one_of_another_seed(trained):
+    (trained / "config.json").unlink()
+    before = snapshot(trained)
+    with pytest.raises(ConfigError, match=rf"restore {trained}/config.json, or name another folder.*checkpoints"):
+        run_tiny(trained, epochs=8, seed=2)
+    assert snapshot(trained) == before
 
 
 @pytest.mark.parametrize(
@@ -336,7 +335,7 @@ def test_a_damaged_config_is_named_and_nothing_is_changed(text, tmp_path):
     path = tmp_path / "config.json"
     path.write_bytes(text)
     with pytest.raises(ConfigError, match=rf"must be that of a run: restore it, or .* Received: {path} \("):
-        RunFolder(make_config(TinyConfig, {**BASE, "output_dir": str(tmp_path)}), "tiny")
+        RunFolder(tiny_config(tmp_path), "tiny")
     assert snapshot(tmp_path) == {path: text}
 
 
@@ -350,7 +349,7 @@ def test_a_second_start_of_any_program_is_refused(tmp_path):
             reproduce(make_config(ReproductionConfig, {"output_dir": str(folder), "only": ("warmups",)}))
         for task in ("tiny", "gradient_analysis", "sweep of tiny"):
             with pytest.raises(ConfigError, match="must not be in use by another process"):
-                RunFolder(make_config(TinyConfig, {**BASE, "output_dir": str(folder)}), task)
+                RunFolder(tiny_config(folder), task)
     assert [path.name for path in folder.iterdir()] == [".lock"]
 
 
@@ -409,13 +408,12 @@ def test_the_report_names_damaged_files_and_shows_the_rest(name, text, tmp_path)
     assert ">whole<" in page.partition('id="table-runs_1"')[2].partition("</table>")[0]
 
 
-def test_a_damaged_record_costs_only_itself(tmp_path):
-    run_tiny(tmp_path, epochs=1)
-    path = tmp_path / "metrics.jsonl"
+def test_a_damaged_record_costs_only_itself(trained, longer):
+    path = trained / "metrics.jsonl"
     lines = path.read_bytes().splitlines(keepends=True)
     path.write_bytes(b"".join([lines[0], b'\xff\xff\n{"step": "x"}\n{}\n[2]\n', *lines[1:]]))
-    run_tiny(tmp_path, epochs=2)
-    assert [record["step"] for record in records(tmp_path)] == [2, 4, 5, 6, 8, 10]
+    run_tiny(trained, epochs=8)
+    assert records(trained) == records(longer)
 
 
 # Runs a program whose standard output or error somebody has closed or nobody reads.

@@ -6,8 +6,8 @@ import types
 import pytest
 import tensorflow as tf
 
-from tests.trainers.helpers import BASE, finish, program, tiny_flags
-from tests.trainers.tiny import Tiny, TinyConfig
+from tests.trainers.helpers import finish, program, tiny_config, tiny_flags
+from tests.trainers.tiny import Tiny
 from trainers.engine import measurement
 from trainers.engine.description import describe_run, measure, memory_used
 from trainers.engine.flags import make_config
@@ -30,8 +30,8 @@ def _short_calls(monkeypatch):
     monkeypatch.setattr(measurement, "SECONDS", 0.2)
 
 
-def tiny_config(folder, **options):
-    return make_config(TinyConfig, {**BASE, "output_dir": str(folder / "run"), "dry_run": True, **options})
+def dry(folder, **options):
+    return tiny_config(folder / "run", **{"dry_run": True, **options})
 
 
 def seconds(text, before, after):
@@ -52,14 +52,14 @@ def seconds(text, before, after):
     ],
 )
 def test_a_dry_run_prints_the_plan_of_the_run_and_writes_nothing(options, tmp_path, capsys):
-    text = train_task(Tiny(), tiny_config(tmp_path, **options))
+    text = train_task(Tiny(), dry(tmp_path, **options))
     assert list(tmp_path.iterdir()) == []
     first, *plan, batches = capsys.readouterr().out.splitlines()
     assert first == "dry run: nothing is written"
     assert batches == "batches: 40 (batch_size) per update, 5 per epoch"
     validations = 7 if "evaluate_steps" in options else 4
     assert f"for 20 updates and {validations} validations; " in text
-    train_task(Tiny(), tiny_config(tmp_path, **{**options, "dry_run": False}))
+    train_task(Tiny(), dry(tmp_path, **{**options, "dry_run": False}))
     assert capsys.readouterr().out.splitlines() == plan
     assert len(re.findall("val_loss", (tmp_path / "run" / "metrics.jsonl").read_text())) == validations
 
@@ -85,14 +85,14 @@ def test_every_task_has_a_dry_run(task, options, parameters, tmp_path, capsys):
 def test_times_are_those_of_updates_with_all_their_micro_batches_and_of_whole_validations(tmp_path):
     """Validation has batches of the size of a micro-batch: 2 of 40 for its 50 examples, or 5 of 10."""
     for micro_batches, batches in ((1, 2), (4, 5)):
-        config = tiny_config(tmp_path, step_seconds=0.02, accumulate=micro_batches)
+        config = dry(tmp_path, step_seconds=0.02, accumulate=micro_batches)
         times = measure(Setup(config, Tiny()))
         assert micro_batches * 0.02 <= times.update < 10 * micro_batches * 0.02
         assert batches * 0.02 <= times.validation < 10 * batches * 0.02
 
 
 def test_the_time_of_the_run_is_extrapolated_and_multiplied_by_the_runs_of_a_sweep(tmp_path):
-    text = describe_run(Tiny(), tiny_config(tmp_path, step_seconds=0.02), lambda _: None, runs=1000)
+    text = describe_run(Tiny(), dry(tmp_path, step_seconds=0.02), lambda _: None, runs=1000)
     update, validation = seconds(text, "machine: ", " per update"), seconds(text, "update, ", " per validation")
     run = seconds(text, "extrapolated: ", " for 20 updates and 4 validations")
     assert run == pytest.approx(20 * update + 4 * validation, rel=0.02)
@@ -143,7 +143,7 @@ def test_bad_flags_and_missing_data_are_found_before_the_plan_is_printed(tmp_pat
     with pytest.raises(ConfigError, match="--weight_decay must be a number >= 0"):
         sweep_text(tmp_path, capsys, sweep=("weight_decay=0,-1",))  # not in the first run
     with pytest.raises(ConfigError, match="--batch_size must not exceed"):
-        train_task(Tiny(), tiny_config(tmp_path, batch_size=1000))
+        train_task(Tiny(), dry(tmp_path, batch_size=1000))
     flags = {"dataset": "imagenet2012", "data_dir": str(tmp_path), "output_dir": "x", "dry_run": True}
     with pytest.raises(DataError, match="imagenet2012 must be on disk"):
         train_task(ImageClassification(), make_config(ImageConfig, flags))

@@ -1,16 +1,24 @@
 """What users of trainers expect: other weights to begin with, evaluation alone, early stopping, averages, callbacks."""
 
 import json
+import re
 import subprocess
 import sys
 
 import numpy as np
 import pytest
 
-from tests.trainers.helpers import BASE, ROOT, final_weights, records, run_tiny, snapshot, stopped_at_a_checkpoint
-from tests.trainers.tiny import Tiny, TinyConfig
+from tests.trainers.helpers import (
+    ROOT,
+    final_weights,
+    records,
+    run_tiny,
+    snapshot,
+    stopped_at_a_checkpoint,
+    tiny_config,
+)
+from tests.trainers.tiny import Tiny
 from trainers.engine.description import how_to_load
-from trainers.engine.flags import make_config
 from trainers.engine.measurement import evaluate
 from trainers.engine.run import train
 from trainers.engine.task import RunCallback
@@ -22,10 +30,6 @@ from trainers.tasks.translation.config import TranslatorSizes
 from trainers.tasks.translation.models import build_translation_model
 
 
-def config(folder, **options):
-    return make_config(TinyConfig, {**BASE, "output_dir": str(folder), **options})
-
-
 def results(folder):
     return json.loads((folder / "results.json").read_text())
 
@@ -35,13 +39,6 @@ def test_a_run_begins_with_the_weights_of_another(whole, tmp_path, place):
     run_tiny(tmp_path / "on", init_from=str(whole / place), learning_rate=0.0)
     name = "last" if place else "best"
     np.testing.assert_array_equal(final_weights(tmp_path / "on"), final_weights(whole, name))
-
-
-def test_weights_to_begin_with_do_not_come_again_when_a_run_is_resumed(whole, tmp_path):
-    expected = run_tiny(tmp_path / "whole", init_from=str(whole))
-    with stopped_at_a_checkpoint():
-        run_tiny(tmp_path / "killed", init_from=str(whole))
-    np.testing.assert_array_equal(run_tiny(tmp_path / "killed", init_from=str(whole)), expected)
 
 
 @pytest.mark.parametrize(
@@ -67,9 +64,9 @@ def test_weights_that_do_not_fit_are_refused(whole, tmp_path, place, options, me
 def test_evaluation_alone_gives_the_recorded_numbers_and_writes_nothing(whole):
     before = snapshot(whole)
     best = min(records(whole), key=lambda record: record.get("val_error", 2))
-    found = evaluate(Tiny(), config(whole, evaluate_only=True))
+    found = evaluate(Tiny(), tiny_config(whole, evaluate_only=True))
     assert found == {"val_loss": best["val_loss"], "val_error": best["val_error"]}
-    last = evaluate(Tiny(), config("anywhere", evaluate_only=True, init_from=str(whole / "last.keras")))
+    last = evaluate(Tiny(), tiny_config("anywhere", evaluate_only=True, init_from=str(whole / "last.keras")))
     assert last["val_loss"] == records(whole)[-1]["val_loss"]
     assert snapshot(whole) == before
 
@@ -78,15 +75,15 @@ def test_evaluation_alone_has_the_data_and_the_model_of_the_run(whole):
     """Otherwise the numbers would be wrong, and nobody would notice: other pixels have the same shape."""
     message = r"--evaluate_only must have the data and model flags of the run .* Received: rows=120, not 200"
     with pytest.raises(ConfigError, match=message):
-        evaluate(Tiny(), config(whole, evaluate_only=True, rows=120))
+        evaluate(Tiny(), tiny_config(whole, evaluate_only=True, rows=120))
     how_to_train = {"learning_rate": 0.5, "epochs": 1, "batch_size": 20, "seed": 3, "decay": "cosine"}
-    found = evaluate(Tiny(), config(whole, evaluate_only=True, **how_to_train))
+    found = evaluate(Tiny(), tiny_config(whole, evaluate_only=True, **how_to_train))
     assert found["val_error"] == min(record.get("val_error", 1.0) for record in records(whole))
 
 
 def test_evaluation_alone_needs_a_model(tmp_path):
     with pytest.raises(ConfigError, match="--evaluate_only without --init_from needs a model in --output_dir"):
-        evaluate(Tiny(), config(tmp_path, evaluate_only=True))
+        evaluate(Tiny(), tiny_config(tmp_path, evaluate_only=True))
 
 
 def test_validation_every_so_many_steps(tmp_path):
@@ -123,41 +120,30 @@ def test_patience_is_counted_across_a_kill(tmp_path):
 
 @pytest.mark.parametrize("options", [{}, {"logical_devices": 2, "strategy": "mirrored", "precision": "mixed_float16"}])
 def test_the_moving_average_is_what_is_validated_and_saved(tmp_path, options):
-    momentum, weights = 0.5, []
+    weights = []
 
-    class Watch(Tiny):
+    class Watched(Tiny):
         def build(self, config, data):
             self.model = super().build(config, data)
             return self.model
 
     class Keep(RunCallback):
-        def record(self, values):
+        def record(self, *_):
             weights.append(np.concatenate([np.ravel(variable) for variable in task.model.get_weights()]))
 
-    task = Watch()
-    first = []
+        begin = record
 
-    class First(RunCallback):
-        def begin(self, config, facts, step):
-            first.append(np.concatenate([np.ravel(variable) for variable in task.model.get_weights()]))
-
-    train(task, config(tmp_path, ema=momentum, log_every=1, **options), callbacks=[Keep(), First()])
-    average = first[0]
-    for values in weights:
-        average = momentum * average + (1 - momentum) * values
+    task = Watched()
+    train(task, tiny_config(tmp_path, ema=0.5, log_every=1, **options), callbacks=[Keep()])
+    average = weights[0]
+    for values in weights[1:]:
+        average = (average + values) / 2
     saved = final_weights(tmp_path)
     np.testing.assert_allclose(saved, average, rtol=1e-5, atol=1e-6)
     assert np.abs(saved - weights[-1]).max() > 1e-3  # which the plain weights are not
     if not options:
-        found = evaluate(Tiny(), config("x", init_from=str(tmp_path / "last.keras")))
+        found = evaluate(Tiny(), tiny_config("x", init_from=str(tmp_path / "last.keras")))
         assert found["val_loss"] == records(tmp_path)[-1]["val_loss"]
-
-
-def test_a_run_with_an_average_resumes_bit_identically(tmp_path):
-    whole = run_tiny(tmp_path / "whole", ema=0.9)
-    with stopped_at_a_checkpoint():
-        run_tiny(tmp_path / "killed", ema=0.9)
-    np.testing.assert_array_equal(run_tiny(tmp_path / "killed", ema=0.9), whole)
 
 
 class Listener(RunCallback):
@@ -176,7 +162,7 @@ class Listener(RunCallback):
 
 def test_callbacks_hear_of_beginning_records_and_end(tmp_path):
     listener = Listener()
-    train(Tiny(), config(tmp_path, log_every=10, checkpoint_every=10, epochs=4), callbacks=[listener])
+    train(Tiny(), tiny_config(tmp_path, log_every=10, checkpoint_every=10, epochs=4), callbacks=[listener])
     steps = [record["step"] for record in records(tmp_path)]
     assert listener.told[0] == ("begin", 40, 20, 0)
     assert listener.told[1:-1] == [("record", step) for step in steps]
@@ -186,14 +172,31 @@ def test_callbacks_hear_of_beginning_records_and_end(tmp_path):
 def test_callbacks_hear_of_a_run_that_diverged(tmp_path):
     listener = Listener()
     with pytest.raises(DivergedError):
-        train(Tiny(), config(tmp_path, bad_row=0), callbacks=[listener])
-    assert listener.told[-1][0] == "end"
-    assert listener.told[-1][1].startswith("diverged: ")
+        train(Tiny(), tiny_config(tmp_path, bad_row=0), callbacks=[listener])
+    kind, said, _ = listener.told[-1]
+    assert kind == "end"
+    assert said.startswith("diverged: the loss was not finite at step")
+    assert (tmp_path / "status").read_text().startswith(said)
 
 
 def test_a_profile_is_written_of_the_steps_asked_for(tmp_path):
     run_tiny(tmp_path, profile=(5, 10))
     assert list((tmp_path / "profile").rglob("*.xplane.pb"))
+
+
+def test_the_progress_bar_shows_the_newest_record_while_it_validates(tmp_path, capsys):
+    shown = []
+
+    class Watched(Tiny):
+        def extra_validation(self, config, data, model):
+            def look():
+                shown.append(re.findall(r"loss (\S+), rate", capsys.readouterr().err)[-1])
+                return {}
+
+            return look
+
+    train(Watched(), tiny_config(tmp_path, progress=True, epochs=3))
+    assert shown == [f"{line['loss']:.4g}" for line in records(tmp_path) if "val_loss" in line]
 
 
 LOAD = """

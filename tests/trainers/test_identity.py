@@ -5,9 +5,7 @@ import json
 import numpy as np
 import pytest
 
-from tests.trainers.helpers import BASE, final_weights, records, run_tiny
-from tests.trainers.tiny import TinyConfig
-from trainers.engine.flags import make_config
+from tests.trainers.helpers import final_weights, records, run_tiny, tiny_config
 from trainers.engine.folder import RunFolder
 from trainers.system.errors import ConfigError
 
@@ -34,13 +32,13 @@ def test_records_and_checkpoints_at_other_steps_are_the_same_run(trained, longer
         ),
         ({"average": 2}, {"epochs": 8}, "has epochs=4, not 8: --average takes the last checkpoints"),
         ({"average": 2}, {"checkpoint_every": 2}, "has checkpoint_every=4, not 2: --average takes the mean"),
-        ({}, {"precision": "mixed_float16"}, "has precision='float32', not 'mixed_float16'"),
+        ({}, {"seed": 2}, "--output_dir must be new or hold this run. Received: .*, whose run has seed=1, not 2"),
         ({}, {"rows": 240}, "has rows=200, not 240"),
     ],
 )
 def test_what_would_change_the_result_is_refused_with_the_reason(options, changed, message, tmp_path):
     def folder(**more):
-        return RunFolder(make_config(TinyConfig, {**BASE, "output_dir": str(tmp_path), **options, **more}), "tiny")
+        return RunFolder(tiny_config(tmp_path, **options, **more), "tiny")
 
     with folder().working():
         pass

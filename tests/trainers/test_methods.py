@@ -5,7 +5,6 @@ import json
 import pytest
 
 from trainers import sweep
-from trainers.engine.description import opening
 from trainers.engine.flags import make_config
 from trainers.results.methods import RIVAL_STYLES, RIVALS, STYLES, style_of
 from trainers.sweeps.reuse import is_reusable
@@ -72,30 +71,3 @@ def test_a_sweep_runs_them_and_its_records_tell_the_factor(tmp_path):
     [records] = tmp_path.glob("trials/*dynamic*/metrics.jsonl")
     factors = [json.loads(line).get("warmup_factor") for line in records.read_text().splitlines()]
     assert [factor for factor in factors if factor is not None][-1] > 71 / 200  # sooner than the linear one
-
-
-@pytest.mark.parametrize(
-    ("warmup", "period", "effective", "told"),
-    [
-        ("none", None, 0.0, "no warmup"),
-        ("untuned_linear", 4.0, 2.0, "untuned_linear warmup over 4 of 10 updates"),
-        ("untuned_linear", 2000.0, 999.5, "untuned_linear warmup over 2,000 updates, longer than this run"),
-        ("radam", None, 3.0, "radam warmup with an effective period of 3 of 10 updates"),
-        ("dynamic", None, None, "dynamic warmup"),
-    ],
-)
-def test_the_opening_names_the_warmup_and_its_length(warmup, period, effective, told):
-    facts = {
-        "training_examples": 1,
-        "validation_examples": 1,
-        "data_notes": [],
-        "parameters": 1,
-        "to_load": "",
-        "devices": {"replicas": 1, "kind": "CPU", "workers": 1, "intra_op_threads": 1},
-        "total_updates": 10,
-        "steps_per_epoch": 5,
-        "warmup": warmup,
-        "warmup_period": period,
-        "effective_warmup_period": effective,
-    }
-    assert f"constant decay; {told}\n" in opening("images", run_config(warmup=warmup), facts, start=0)

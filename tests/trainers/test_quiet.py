@@ -19,7 +19,7 @@ LIBRARY = """
 import os, pathlib, sys, time
 os.write(2, b"noise of C++\\n")
 print("words of Python", file=sys.stderr)
-pathlib.Path("imported").touch()
+pathlib.Path(__file__).with_name("imported").touch()
 {more}
 def work(config):
     os.write(2, b"C++ at work\\n")
@@ -36,16 +36,10 @@ run_task(Tiny())
 
 def start(folder, more="", level="2"):
     """A program whose import of a library does more."""
+    (folder / "main.py").write_text(MAIN)
     (folder / "library.py").write_text(LIBRARY.format(more=more))
     paths = os.pathsep.join([str(ROOT), str(folder)])
-    return subprocess.Popen(
-        [sys.executable, "-c", MAIN, "--output_dir=run"],
-        cwd=folder,
-        env={**os.environ, "PYTHONPATH": paths, "KERAS_BACKEND": "tensorflow", "TF_CPP_MIN_LOG_LEVEL": level},
-        stdout=subprocess.PIPE,
-        stderr=subprocess.PIPE,
-        text=True,
-    )
+    return program("main", f"--output_dir={folder}/run", PYTHONPATH=paths, TF_CPP_MIN_LOG_LEVEL=level)
 
 
 def test_what_cpp_writes_during_an_import_is_not_seen_and_all_else_is(tmp_path):

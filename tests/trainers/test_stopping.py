@@ -73,28 +73,17 @@ def test_a_signal_before_the_run_begins_ends_it_and_nothing_is_written(tmp_path)
     assert not (tmp_path / "run").exists()
 
 
-def test_the_lock_of_a_killed_run_is_gone(tmp_path):
+def test_a_checkpoint_is_written_when_it_is_time_to_and_the_lock_of_a_killed_run_is_gone(tmp_path):
     process = start_and_wait(tmp_path, **SLOW_STEPS)
     with pytest.raises(ConfigError, match="must not be in use by another process"):
         run_tiny(tmp_path, **SLOW_STEPS)
-    process.kill()
-    process.communicate()
-    with locked(tmp_path):
-        assert (tmp_path / LOCK).exists()
-
-
-def test_a_run_in_this_process_leaves_no_lock_behind(tmp_path):
-    run_tiny(tmp_path)
-    run_tiny(tmp_path)
-
-
-def test_a_checkpoint_is_written_when_it_is_time_to(tmp_path):
-    process = start_and_wait(tmp_path, **SLOW_STEPS)
     first = {path.name for path in (tmp_path / "checkpoints").glob("*.npz")}
     wait_for(lambda: {path.name for path in (tmp_path / "checkpoints").glob("*.npz")} - first)
     process.kill()
     process.communicate()
     assert len(list((tmp_path / "checkpoints").glob("*.npz"))) <= 2  # the newest, and one it is about to replace
+    with locked(tmp_path):
+        assert (tmp_path / LOCK).exists()
 
 
 def test_a_timed_checkpoint_is_in_no_average(tmp_path):
