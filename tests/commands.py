@@ -1,15 +1,22 @@
-"""Runs the `sh` blocks of a page in a scratch folder, with `tests/shim.py` in place of every program."""
+"""The commands of a page, run in a scratch folder with `tests/shim.py` in place of every program, and their flags."""
 
+import contextlib
+import importlib.util
 import itertools
 import json
 import os
+import pathlib
 import re
+import runpy
 import shutil
 import signal
 import socket
 import subprocess
 import sys
 import time
+
+import keras
+import pytest
 
 from tests.pages import ROOT, blocks, write_files
 from tests.shim import COMMANDS
@@ -35,6 +42,47 @@ def recorded(block, folder):
     calls = [json.loads(line) for line in record.read_text().splitlines()]
     record.unlink()
     return calls
+
+
+def programs():
+    """The modules that have a main."""
+    folder = ROOT / "trainers"
+    mains = [*folder.glob("[!_]*.py"), *(path.parent for path in folder.glob("*/__main__.py"))]
+    return sorted(f"trainers.{path.stem}" for path in mains)
+
+
+@contextlib.contextmanager
+def forgetting_modules_of(folder):
+    """Forgets the modules that were imported from a scratch folder."""
+    yield
+    for name, module in list(sys.modules.items()):
+        if folder != ROOT and folder in pathlib.Path(getattr(module, "__file__", None) or "/").parents:
+            del sys.modules[name]
+
+
+def config_class_of(arguments, folder):
+    """The config class of a program and its flags: what its main hands to `run_program`."""
+    from trainers.engine import program
+    from trainers.tasks import CONFIGS
+
+    path = pathlib.Path(
+        importlib.util.find_spec(arguments[1]).origin if arguments[0] == "-m" else folder / arguments[0]
+    )
+    path = path.with_name("__main__.py") if path.name == "__init__.py" else path
+    # Any other main would do its work here.
+    assert re.search(r"\brun_(program|task)\(", path.read_text()), f"{path} must start by `run_program`"
+    found = []
+    with pytest.MonkeyPatch.context() as patch, forgetting_modules_of(folder):
+        patch.setattr(program, "run_program", lambda config_class, *_: found.append(config_class))
+        patch.setattr(sys, "argv", arguments)
+        patch.setenv("KERAS_BACKEND", keras.backend.backend())  # reset afterwards: a main may choose another
+        patch.setattr(sys, "path", [str(folder), *sys.path])
+        tasks = dict(CONFIGS)
+        runpy.run_path(str(path), run_name="__main__")
+        CONFIGS.clear()
+        CONFIGS.update(tasks)
+    [config_class] = found
+    return config_class
 
 
 def run_page(text, folder, data=None):

@@ -4,19 +4,16 @@
 """
 
 import ast
-import contextlib
 import dataclasses
 import functools
 import importlib.util
-import pathlib
 import re
-import runpy
 import subprocess
 import sys
 
 import pytest
 
-from tests.commands import recorded
+from tests.commands import config_class_of, forgetting_modules_of, programs, recorded
 from tests.pages import FENCE, PAGES, ROOT, anchors, blocks, header_commands, prose, write_files
 from tests.shim import check_requirement
 from tests.tfwarmup.helpers import BACKEND
@@ -42,15 +39,6 @@ def run_blocks(text, name):
             else:
                 exec(compile(ast.Module([statement], []), name, "exec"), namespace)
     return namespace
-
-
-@contextlib.contextmanager
-def forgetting_modules_of(folder):
-    """Forgets the modules that were imported from a scratch folder."""
-    yield
-    for name, module in list(sys.modules.items()):
-        if folder != ROOT and folder in pathlib.Path(getattr(module, "__file__", None) or "/").parents:
-            del sys.modules[name]
 
 
 def compare(values, told, source):
@@ -192,41 +180,11 @@ def check_commands(block, folder):
             parse_arguments(config_class_of(flags, folder), flags[2 if flags[0] == "-m" else 1 :])
 
 
-def config_class_of(arguments, folder):
-    """The config class of a program and its flags: what its main hands to `run_program`."""
-    from trainers.engine import program
-    from trainers.tasks import CONFIGS
-
-    path = pathlib.Path(
-        importlib.util.find_spec(arguments[1]).origin if arguments[0] == "-m" else folder / arguments[0]
-    )
-    path = path.with_name("__main__.py") if path.name == "__init__.py" else path
-    # Any other main would do its work here.
-    assert re.search(r"\brun_(program|task)\(", path.read_text()), f"{path} must start by `run_program`"
-    found = []
-    with pytest.MonkeyPatch.context() as patch, forgetting_modules_of(folder):
-        patch.setattr(program, "run_program", lambda config_class, *_: found.append(config_class))
-        patch.setattr(sys, "argv", arguments)
-        patch.setenv("KERAS_BACKEND", BACKEND)  # reset afterwards: a main may choose another
-        patch.setattr(sys, "path", [str(folder), *sys.path])
-        tasks = dict(CONFIGS)
-        runpy.run_path(str(path), run_name="__main__")
-        CONFIGS.clear()
-        CONFIGS.update(tasks)
-    [config_class] = found
-    return config_class
-
-
 @functools.cache
 def all_flags():
     """The flags of all programs, including those of a sweep for every task."""
     from trainers.tasks import CONFIGS
 
-    mains = [
-        *(ROOT / "trainers").glob("[!_]*.py"),
-        *(path.parent for path in (ROOT / "trainers").glob("*/__main__.py")),
-    ]
-    programs = [f"trainers.{path.stem}" for path in mains]
-    lines = [["-m", program] for program in programs] + [["-m", "trainers.sweep", f"--task={task}"] for task in CONFIGS]
-    fields = [dataclasses.fields(config_class_of(line, ROOT)) for line in lines]
+    lines = [[program] for program in programs()] + [["trainers.sweep", f"--task={task}"] for task in CONFIGS]
+    fields = [dataclasses.fields(config_class_of(["-m", *line], ROOT)) for line in lines]
     return {field.name for group in fields for field in group} | {"config", "flagfile", "help"}
