@@ -15,7 +15,6 @@ from trainers.analysis.gradient_samples import GradientSamples
 from trainers.engine.folder import RunFolder
 from trainers.engine.run import Run, train
 from trainers.engine.setup import Setup
-from trainers.engine.task import RunCallback
 from trainers.figures.paper import draw_gradients
 from trainers.results.records import read_series
 from trainers.system.errors import ConfigError
@@ -42,8 +41,8 @@ class MeasuredRun(Run):
 
     config: AnalysisConfig
 
-    def __init__(self, config: AnalysisConfig, setup: Setup, folder: RunFolder, callbacks: RunCallback) -> None:
-        super().__init__(config, setup, folder, callbacks)
+    def __init__(self, config: AnalysisConfig, setup: Setup, folder: RunFolder, *more: Any) -> None:
+        super().__init__(config, setup, folder, *more)
         try:
             self.sample = ParameterSample(self.model.trainable_variables, config.sampled_parameters, config.seed)
         except ValueError as error:  # with the library's message

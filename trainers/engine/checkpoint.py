@@ -148,10 +148,10 @@ MODELS = ("average.keras", "best.keras", "last.keras")
 def model_file(place: str, flag: str) -> pathlib.Path:
     """The .keras file that a flag names, or the best model in the folder that it names."""
     path = pathlib.Path(place)
-    found = [path / name for name in MODELS if (path / name).is_file()] if path.is_dir() else [path]
-    if not found or not found[0].is_file():
+    found = next((path / name for name in MODELS if (path / name).is_file()), path)
+    if not found.is_file():
         raise ConfigError(f"{flag} must be a .keras file or the folder of a run that has one. Received: {place!r}")
-    return found[0]
+    return found
 
 
 def load_weights(model: keras.Model, path: pathlib.Path, flag: str) -> None:

@@ -7,7 +7,6 @@ import resource
 import shlex
 import statistics
 import sys
-import time
 from collections.abc import Callable, Collection, Mapping
 from typing import Any
 
@@ -94,8 +93,12 @@ def _warmup(facts: Mapping[str, Any]) -> str:
     """
     >>> _warmup({"warmup": "linear", "warmup_period": 20.0, "total_updates": 20})
     'linear warmup over 20 of 20 updates'
-    >>> _warmup({"warmup": "linear", "warmup_period": 200.0, "total_updates": 62})
-    'linear warmup over 200 updates, longer than this run'
+    >>> _warmup({"warmup": "linear", "warmup_period": 2000.0, "total_updates": 62})
+    'linear warmup over 2,000 updates, longer than this run'
+    >>> _warmup({"warmup": "radam", "warmup_period": None, "effective_warmup_period": 3.0, "total_updates": 10})
+    'radam warmup with an effective period of 3 of 10 updates'
+    >>> [_warmup({"warmup": name, "warmup_period": None, "total_updates": 1}) for name in ("none", "dynamic")]
+    ['no warmup', 'dynamic warmup']
     """
     name, period, total = facts["warmup"], facts["warmup_period"], f"{facts['total_updates']:,}"
     if name == "none":
@@ -205,14 +208,9 @@ def measure(setup: Setup) -> Times:
 def _seconds_per_step(take: Callable[[Any], None], most: int, team: Team) -> float:
     """The median over several calls of `take(count)`, which takes at most `most` steps."""
     take(tf.constant(1))  # compiles
-    pace, seconds = Pace(), []
-    for _ in range(CALLS):
-        count, began = team.agreed_steps(pace.steps(most)), time.perf_counter()
-        take(tf.constant(count))
-        taken = time.perf_counter() - began
-        pace.took(count, taken)
-        seconds.append(taken / count)
-    return statistics.median(seconds)  # other programs may slow some of them
+    pace = Pace(team)
+    calls = [pace.take(take, most) for _ in range(CALLS)]
+    return statistics.median(seconds / count for count, seconds in calls)  # other programs may slow some of them
 
 
 def _validations(setup: Setup) -> int:

@@ -216,11 +216,16 @@ def _single(name: str, kinds: tuple[Any, ...], value: Any) -> Any:
     return value
 
 
-def _integer(name: str, value: Any) -> int:
+def _converted(kind: Any, value: Any) -> Any:
+    """The value as a number; `None` if it is none."""
     try:
-        number = None if isinstance(value, bool) else int(value)
+        return None if isinstance(value, bool) else kind(value)
     except (TypeError, ValueError, OverflowError):
-        number = None
+        return None
+
+
+def _integer(name: str, value: Any) -> int:
+    number = _converted(int, value)
     whole = number is not None and (isinstance(value, str) or number == value)
     require(whole, f"--{name} must be an integer", value)
     require(number in INTEGERS, f"--{name} must be an integer between -2^63 and 2^63 - 1", value)
@@ -228,14 +233,11 @@ def _integer(name: str, value: Any) -> int:
 
 
 def _number(name: str, value: Any) -> float:
-    try:
-        number = math.nan if isinstance(value, bool) else float(value)
-    except (TypeError, ValueError, OverflowError):
-        number = math.nan
-    require(not math.isnan(number), f"--{name} must be a number", value)
+    number = _converted(float, value)
+    require(number is not None and not math.isnan(number), f"--{name} must be a number", value)
     lost = number == 0 and isinstance(value, str) and decimal.Decimal(value) != 0
     require(not lost, f"--{name} must be 0 or a number that is not rounded to it", value)
-    return number
+    return typing.cast(float, number)
 
 
 def read_config(path: Any) -> dict[str, Any]:

@@ -4,6 +4,7 @@ Dropout is a pure function of the step: there is no state to save or restore, an
 does not save the state of a `SeedGenerator`, and under a strategy gives every replica the same mask.
 """
 
+import functools
 import threading
 from collections.abc import Callable
 from typing import Any
@@ -31,37 +32,23 @@ class StatelessSeeds:
         # Replicas are traced in separate threads, whose forward passes may interleave.
         self._calls = threading.local()
         for number, generator in enumerate(_generators(model)):
-            generator.next = _Stateless(self, number)
+            generator.next = functools.partial(self.draw, number)
 
     def begin_pass(self) -> None:
         """Must be called when a forward pass begins. A layer that is called twice in it draws twice."""
         self._calls.counts = {}
 
-    def draw(self, number: int) -> Any:
-        """The seed of the next call of a generator in this forward pass."""
+    def draw(self, number: int, ordered: bool = True) -> Any:
+        """The seed of the next call of a generator in this forward pass, in the place of `SeedGenerator.next`."""
         counts = self._calls.__dict__.setdefault("counts", {})
         call = counts[number] = counts.get(number, -1) + 1
         words = [self.seed * 1_000_003 + number + call * CALLS_APART, self.position()]
         return tf.cast(tf.stack(words) % 2**32, tf.uint32)
 
 
-class _Stateless:
-    """Stands in for `SeedGenerator.next`."""
-
-    def __init__(self, seeds: StatelessSeeds, number: int) -> None:
-        self.seeds, self.number = seeds, number
-
-    def __call__(self, ordered: bool = True) -> Any:
-        return self.seeds.draw(self.number)
-
-
 def _generators(model: keras.Model) -> list[keras.random.SeedGenerator]:
-    found = []
-    for layer in all_layers(model):
-        for value in vars(layer).values():
-            if isinstance(value, keras.random.SeedGenerator) and value not in found:
-                found.append(value)
-    return found
+    values = (value for layer in all_layers(model) for value in vars(layer).values())
+    return list({id(value): value for value in values if isinstance(value, keras.random.SeedGenerator)}.values())
 
 
 class MovingStatistics:
@@ -84,8 +71,5 @@ class MovingStatistics:
 
 def _updated_by_layers(model: keras.Model) -> list[Any]:
     """The variables that layers created as non-trainable; frozen weights are not among them."""
-    found: dict[int, Any] = {}
-    for layer in all_layers(model):
-        for variable in untrained_variables(layer):
-            found.setdefault(id(variable), variable)
-    return list(found.values())
+    variables = (variable for layer in all_layers(model) for variable in untrained_variables(layer))
+    return list({id(variable): variable for variable in variables}.values())

@@ -5,10 +5,9 @@ import dataclasses
 import math
 import pathlib
 import time
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from typing import Any
 
-import numpy as np
 import tensorflow as tf
 
 from tfwarmup.compat import updates_made
@@ -19,6 +18,7 @@ from trainers.engine.flags import read_config, stored_config
 from trainers.engine.setup import Setup
 from trainers.engine.step import PATIENCE
 from trainers.engine.task import Task
+from trainers.engine.workers import Team
 from trainers.results.layout import CONFIG
 from trainers.system.errors import ConfigError, DivergedError
 from trainers.system.private import averages_of
@@ -39,14 +39,11 @@ class Evaluator:
         return self._means(self.setup.evaluation(source), source)
 
     def _means(self, batches: Any, source: Source) -> dict[str, float]:
-        iterator, left, sums = iter(batches), self.setup.evaluation_steps(source), np.zeros(1)
-        pace = Pace()
+        iterator, left, pace = iter(batches), self.setup.evaluation_steps(source), Pace(self.team)
+        rows: list[Any] = []
         while left:
-            count, began = self.team.agreed_steps(pace.steps(left)), time.perf_counter()
-            for batch in self.stepper.evaluate(iterator, tf.constant(count)).numpy():
-                sums = sums + batch  # batch by batch, so that the sum does not depend on where calls end
-            pace.took(count, time.perf_counter() - began)
-            left -= count
+            left -= pace.take(lambda count: rows.extend(self.stepper.evaluate(iterator, count).numpy()), left)[0]
+        sums: Any = sum(rows)  # one by one, so that no bit depends on where calls end
         values = dict(zip(self.stepper.measured, sums.tolist(), strict=True))
         return self.task.summarize(
             {name: value / values["weight"] for name, value in values.items() if name != "weight"}
@@ -139,15 +136,16 @@ SECONDS = 1.0  # per call
 class Pace:
     """Chooses the number of steps per call from the time that steps take."""
 
-    def __init__(self) -> None:
-        self._steps = 1  # nothing is known yet
+    def __init__(self, team: Team) -> None:
+        self._team, self._steps = team, 1  # nothing is known yet
 
-    def steps(self, left: int) -> int:
-        """The number of steps in the next call, at most `left`."""
-        return min(self._steps, left)
-
-    def took(self, steps: int, seconds: float) -> None:
-        self._steps = max(1, int(steps * SECONDS / max(seconds, 1e-6)))
+    def take(self, call: Callable[[Any], Any], left: int) -> tuple[int, float]:
+        """Calls a function with a number of steps, at most `left`; returns the number, and the seconds that it took."""
+        count, began = self._team.agreed_steps(min(self._steps, left)), time.perf_counter()
+        call(tf.constant(count))
+        seconds = time.perf_counter() - began
+        self._steps = max(1, int(count * SECONDS / max(seconds, 1e-6)))
+        return count, seconds
 
 
 class Speed:
@@ -174,14 +172,10 @@ class Speed:
 class Clock:
     """The wall time of a run, without pauses between its processes, and when the next checkpoint is due."""
 
-    def __init__(self, checkpoint_minutes: float) -> None:
-        self._interval = 60 * checkpoint_minutes
-        self.restart(0.0)
-
-    def restart(self, seconds: float) -> None:
-        """Restarts the clock for a run that has already taken `seconds`."""
+    def __init__(self, checkpoint_minutes: float, seconds: float) -> None:
+        """Starts the clock of a run that has already taken `seconds`."""
+        self._interval, self._before = 60 * checkpoint_minutes, seconds
         self._began = self._saved = time.monotonic()
-        self._before = seconds
 
     @property
     def seconds(self) -> float:

@@ -13,6 +13,7 @@ import tfwarmup
 from tfwarmup import compat, warmups
 from tfwarmup.analysis.applied import Applied, moments, needs_gradient, update_magnitudes
 from tfwarmup.analysis.samples import ParameterSample
+from tfwarmup.decays import Plateau
 from tfwarmup.warmups import Warmup
 from trainers.engine.config import Config
 from trainers.system.errors import ConfigError
@@ -41,26 +42,6 @@ class InverseSquareRootDecay(LearningRateSchedule):
         return {"learning_rate": self.learning_rate, "period": self.period}
 
 
-@keras.saving.register_keras_serializable("trainers")
-class LateCosineDecay(CosineDecay):
-    """Keras' cosine decay to `floor` of the rate over `updates` updates, after `start` updates without a decay."""
-
-    def __init__(self, learning_rate: float, start: int, updates: int, floor: float) -> None:
-        super().__init__(learning_rate, updates, alpha=floor)
-        self.start = start
-
-    def __call__(self, step: Any) -> Any:
-        return super().__call__(ops.maximum(ops.cast(step, "float32") - self.start, 0.0))
-
-    def get_config(self) -> dict[str, Any]:
-        return {
-            "learning_rate": self.initial_learning_rate,
-            "start": self.start,
-            "updates": self.decay_steps,
-            "floor": self.alpha,
-        }
-
-
 def make_optimizer(config: Config, steps_per_epoch: int, total_steps: int) -> keras.optimizers.Optimizer:
     """The optimizer that a config describes."""
     return wrapped(bare_optimizer(config, steps_per_epoch, total_steps), config)
@@ -84,7 +65,7 @@ def make_rate(config: Config, steps_per_epoch: int, total_steps: int) -> float |
         start = config.decay_start
         if start >= total_steps:
             raise ConfigError(f"--decay_start must be below the run's {total_steps} updates. Received: {start}")
-        return LateCosineDecay(rate, start, total_steps - start, config.decay_floor)
+        return Plateau(CosineDecay(rate, total_steps - start, alpha=config.decay_floor), start)
     if config.decay == "inverse_sqrt":
         return InverseSquareRootDecay(rate, config.decay_period)
     return float(rate)

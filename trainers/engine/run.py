@@ -3,8 +3,7 @@
 import contextlib
 import logging
 import math
-import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 import tensorflow as tf
@@ -28,7 +27,7 @@ from trainers.engine.measurement import (
 )
 from trainers.engine.setup import Setup
 from trainers.engine.step import Sums
-from trainers.engine.task import Callbacks, RunCallback, Task
+from trainers.engine.task import RunCallback, Task
 from trainers.engine.workers import worker_of
 from trainers.results.layout import CHECKPOINTS, RUN_RESULTS
 from trainers.system import signals
@@ -65,7 +64,7 @@ def train(
     folder = RunFolder(config, task.name, chief=worker_of(config).is_chief)
     if config.init_from is not None and not (folder.path / CHECKPOINTS).exists():
         model_file(config.init_from, "--init_from")  # before anything is loaded or written
-    told = Callbacks(callbacks if folder.chief else ())
+    told = callbacks if folder.chief else ()
     run = (run_class or Run)(config, make_setup(config, task), folder, told)
     signals.keep_listening()
     task.check_folder(folder.path, run.data)
@@ -77,8 +76,9 @@ def train(
         facts = resolved_facts(run.setup)
         warning = changed_devices(folder.resolved(), facts)
         folder.open(data, facts)
-        with folder.recording_status(lambda status: told.end(status, {})):
-            told.begin(config.plain(), facts, run.step)
+        with folder.recording_status(lambda status: _tell_end(told, status, {})):
+            for callback in told:
+                callback.begin(config.plain(), facts, run.step)
             if folder.chief:
                 task.fill_folder(folder.path, config, run.data)
                 say(opening(task.name, config, facts, run.step))
@@ -86,14 +86,19 @@ def train(
                     logging.warning(warning)
             results = run.train()
             folder.write(RUN_RESULTS, json_text(results, indent=2) + "\n")
-        told.end("done", results)
+        _tell_end(told, "done", results)
     return results
+
+
+def _tell_end(callbacks: Sequence[RunCallback], status: str, results: Mapping[str, Any]) -> None:
+    for callback in callbacks:
+        callback.end(status, results)
 
 
 class Run:
     """The loop around the train step: records, validation, checkpoints, progress."""
 
-    def __init__(self, config: Config, setup: Setup, folder: RunFolder, callbacks: RunCallback) -> None:
+    def __init__(self, config: Config, setup: Setup, folder: RunFolder, callbacks: Sequence[RunCallback]) -> None:
         self.config, self.setup, self.folder, self.callbacks = config, setup, folder, callbacks
         self.task, self.data, self.plan, self.model = setup.task, setup.data, setup.plan, setup.model
         self.optimizer, self.stepper, self.team = setup.optimizer, setup.stepper, setup.team
@@ -101,7 +106,7 @@ class Run:
         self.variables = [*self.model.variables, *self.optimizer.variables]
         self.evaluator = Evaluator(setup)
         self.profiler = Profiler(folder.path / "profile", config.profile, folder.chief)
-        self.pace, self.speed, self.clock = Pace(), Speed(), Clock(config.checkpoint_minutes)
+        self.pace, self.speed = Pace(self.team), Speed()
         self.step = 0
         self.sums = Sums.none()
         self.unfinished: dict[str, Any] | None = None  # a record that still lacks its validation
@@ -124,7 +129,7 @@ class Run:
                 f"--epochs and --steps must not be below what a run has reached, step {self.step}. "
                 f"Received: {self.plan.total_steps} updates in all"
             )
-        self.clock.restart(header["seconds"] if header else 0.0)
+        self.clock = Clock(self.config.checkpoint_minutes, header["seconds"] if header else 0.0)
         self.stepper.step.assign(self.step)
         self.team.agree_on_step(self.step)
 
@@ -156,21 +161,23 @@ class Run:
     def _segment(self, batches: Any, first: int, last: int, progress: Any) -> None:
         """All steps of one record."""
         while self.step < last:
-            count = self.team.agreed_steps(self.pace.steps(last - self.step))
-            self._take(batches, count)
-            progress.update(self._work(self.step - count, self.step))
+            before = self.step
+            self._take(batches, last - before)
+            progress.update(self._work(before, self.step))
             if self.step < last:
                 self._pause()
         self._end_interval(last, self._record(last), progress)
 
-    def _take(self, batches: Any, count: int) -> None:
-        """Runs `count` steps in one call."""
-        began, before = time.perf_counter(), float(self.sums.weight)
-        self.sums = self.stepper.train(batches, tf.constant(count), self.sums)
-        after = float(self.sums.weight)  # waits for the steps
-        seconds = time.perf_counter() - began
-        self.pace.took(count, seconds)
-        self.speed.took(after - before, seconds)
+    def _take(self, batches: Any, left: int) -> None:
+        """Runs some steps in one call."""
+
+        def call(count: Any) -> None:
+            self.sums = self.stepper.train(batches, count, self.sums)
+            self.sums.weight.numpy()  # waits for the steps
+
+        before = float(self.sums.weight)
+        count, seconds = self.pace.take(call, left)
+        self.speed.took(float(self.sums.weight) - before, seconds)
         self.step += count
         check_steps(self.config, self.optimizer, self.step, int(self.sums.bad_in_a_row))
 
@@ -204,7 +211,8 @@ class Run:
         if self._validates_at(last):
             record |= self._validate_or_stop(record)
         self.folder.record(record)
-        self.callbacks.record(record)
+        for callback in self.callbacks:
+            callback.record(record)
         self.unfinished, self.sums = None, Sums.none(int(self.sums.bad_in_a_row))
         self.speed.restart()
         every = self.config.checkpoint_every

@@ -2,7 +2,7 @@
 
 import abc
 import pathlib
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from typing import Any
 
 import keras
@@ -79,22 +79,3 @@ class RunCallback:
 
     def end(self, status: str, results: Mapping[str, Any]) -> None:
         """Called when the run ends or stops. `status` is that of the folder; there are results if it is `done`."""
-
-
-class Callbacks(RunCallback):
-    """Several callbacks, called in order."""
-
-    def __init__(self, callbacks: Sequence[RunCallback] = ()) -> None:
-        self.callbacks = tuple(callbacks)
-
-    def begin(self, config: Mapping[str, Any], facts: Mapping[str, Any], step: int) -> None:
-        for callback in self.callbacks:
-            callback.begin(config, facts, step)
-
-    def record(self, values: Mapping[str, Any]) -> None:
-        for callback in self.callbacks:
-            callback.record(values)
-
-    def end(self, status: str, results: Mapping[str, Any]) -> None:
-        for callback in self.callbacks:
-            callback.end(status, results)

@@ -41,15 +41,11 @@ class UnreadableError(ValueError):
 def read_bytes(path: pathlib.Path | str) -> bytes:
     """The content of a file, or an `UnreadableError`. Never waits for a pipe."""
     try:
-        if not stat.S_ISREG(os.stat(path).st_mode):
-            raise UnreadableError("not a regular file")
-        return pathlib.Path(path).read_bytes()
-    except OSError as error:
-        raise UnreadableError(error.strerror or str(error)) from error
-    except UnreadableError:
-        raise
-    except ValueError as error:  # a name that no file can have
-        raise UnreadableError(str(error)) from error
+        if stat.S_ISREG(os.stat(path).st_mode):
+            return pathlib.Path(path).read_bytes()
+    except (OSError, ValueError) as error:  # ValueError: a name that no file can have
+        raise UnreadableError(getattr(error, "strerror", None) or str(error)) from error
+    raise UnreadableError("not a regular file")
 
 
 def read_text(path: pathlib.Path | str) -> str:
