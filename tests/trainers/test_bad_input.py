@@ -4,7 +4,6 @@ import contextlib
 import os
 import re
 import shutil
-import stat
 import subprocess
 import sys
 import time
@@ -163,39 +162,26 @@ def test_a_cluster_that_nobody_described_is_found_before_tensorflow_starts(refus
     refused(TINY, flags, tmp_path, "TF_CONFIG must be like", TF_CONFIG="{")
 
 
-def _file(folder):
-    (folder / "run").write_text("mine")
-    return folder / "run"
-
-
-def _below_a_file(folder):
-    return _file(folder) / "below" / "it"
-
-
-def _link_to_itself(folder):
-    (folder / "run").symlink_to(folder / "run")
-    return folder / "run"
-
-
-def _link_to_nowhere(folder):
-    (folder / "run").symlink_to(folder / "nowhere")
-    return folder / "run"
+def prepare(folder, command):
+    subprocess.run(command, shell=True, cwd=folder, check=True)
 
 
 @pytest.mark.parametrize(
-    ("place", "message"),
+    ("command", "place", "message"),
     [
-        (_file, "which is a file"),
-        (_below_a_file, "which is below the file"),
-        (_link_to_itself, "(Too many levels of symbolic links)"),
-        (_link_to_nowhere, "(No such file or directory)"),
-        (lambda folder: folder / ("a" * 300), "(File name too long)"),
-        (lambda folder: folder / ("a/" * 3000), "(File name too long)"),
+        ("echo mine > run", "run", "which is a file"),
+        ("echo mine > run", "run/below/it", "which is below the file"),
+        ("ln -s run run", "run", "(Too many levels of symbolic links)"),
+        ("ln -s nowhere run", "run", "(No such file or directory)"),
+        (":", "a" * 300, "(File name too long)"),
+        (":", "a/" * 3000, "(File name too long)"),
     ],
+    ids=["file", "below a file", "loop", "nowhere", "long", "deep"],
 )
 @pytest.mark.parametrize("module", [TINY, "trainers.simulate"])
-def test_an_output_folder_that_cannot_be_one_is_refused(module, place, message, refused, tmp_path):
-    refused(module, [f"--output_dir={place(tmp_path)}"], tmp_path, message)
+def test_an_output_folder_that_cannot_be_one_is_refused(module, command, place, message, refused, tmp_path):
+    prepare(tmp_path, command)
+    refused(module, [f"--output_dir={tmp_path}/{place}"], tmp_path, message)
 
 
 @contextlib.contextmanager
@@ -353,33 +339,20 @@ def test_a_second_start_of_any_program_is_refused(tmp_path):
     assert [path.name for path in folder.iterdir()] == [".lock"]
 
 
-def _pipe(folder):
-    os.mkfifo(folder / "page.html")
-
-
-def _device(folder):
-    if not ROOT_USER:
-        pytest.skip("a device can be made by root only")
-    os.mknod(folder / "page.html", 0o666 | stat.S_IFCHR, os.makedev(1, 3))  # never the machine's own
-
-
-def _link_to_a_pipe(folder):
-    os.mkfifo(folder / "pipe")
-    (folder / "page.html").symlink_to(folder / "pipe")
-
-
-def _text(folder):
-    (folder / "page.html").write_text("a text of mine")
-
-
-def _loop(folder):
-    (folder / "page.html").symlink_to(folder / "page.html")
-
-
-@pytest.mark.parametrize("make", [_pipe, _device, _link_to_a_pipe, _text, _loop])
-def test_the_page_replaces_nothing_but_a_page(make, tmp_path):
+@pytest.mark.parametrize(
+    "command",
+    [
+        "mkfifo page.html",
+        "mkfifo pipe && ln -s pipe page.html",
+        "echo mine > page.html",
+        "ln -s page.html page.html",
+        # A device of its own, never the machine's.
+        pytest.param("mknod page.html c 1 3", marks=pytest.mark.skipif(not ROOT_USER, reason="only root can make one")),
+    ],
+)
+def test_the_page_replaces_nothing_but_a_page(command, tmp_path):
     write_run(tmp_path / "run")
-    make(tmp_path)
+    prepare(tmp_path, command)
     before = snapshot(tmp_path)
     with pytest.raises(ConfigError, match="--output must .*Received: .*page.html"):
         write_report([str(tmp_path / "run")], str(tmp_path / "page.html"))

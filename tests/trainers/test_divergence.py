@@ -1,43 +1,24 @@
 """A run that learns nothing any more says so, whatever its precision and however often it records."""
 
-import json
-import math
+import re
 
 import pytest
 
 from tests.trainers.helpers import finish, program, records, run_tiny, status, tiny_flags
 from trainers.system.errors import DivergedError
-from trainers.system.files import json_text
 
 HALF = {"precision": "mixed_float16"}
 
 
-def valid_json(text):
-    """What the standard allows, which Python's own reader is wider than."""
-
-    def refuse(name):
-        raise ValueError(f"{name} is no JSON")
-
-    return json.loads(text, parse_constant=refuse)
-
-
 @pytest.mark.parametrize("log_every", [1, 50])
 def test_half_precision_that_diverges_ends_whatever_the_records_are(log_every, tmp_path):
-    options = {
-        **HALF,
-        "learning_rate": 1e6,
-        "warmup": "none",
-        "log_every": log_every,
-        "checkpoint_every": 0,
-        "epochs": 20,
-    }
+    options = {**HALF, "learning_rate": 1e6, "warmup": "none", "checkpoint_every": 0, "epochs": 20}
     with pytest.raises(DivergedError, match="no update since step [0-9]+ of") as error:
-        run_tiny(tmp_path, **options)
+        run_tiny(tmp_path, log_every=log_every, **options)
     assert "at a loss scale of" in str(error.value)
     assert "--learning_rate" in str(error.value)
     assert status(tmp_path).startswith("diverged: no update since step")
-    for line in (tmp_path / "metrics.jsonl").read_text().splitlines():
-        valid_json(line)
+    assert not re.search("NaN|Infinity", (tmp_path / "metrics.jsonl").read_text())
     assert not (tmp_path / "results.json").exists()
 
 
@@ -52,7 +33,7 @@ def test_the_count_of_bad_steps_survives_a_restart(tmp_path):
 def test_a_run_without_an_update_is_not_done_however_short_it_is(tmp_path):
     _, errors = finish(program("tests.trainers.tiny", *tiny_flags(tmp_path, **HALF, all_bad=True)), code=3)
     assert "diverged: no update in the whole run: losses or gradients are not finite, at a loss scale of" in errors
-    lines = [valid_json(line) for line in (tmp_path / "metrics.jsonl").read_text().splitlines()]
+    lines = records(tmp_path)
     assert [line["loss"] for line in lines] == [None] * len(lines)
     assert lines[-1]["skipped_updates"] == 20
     assert lines[-1]["gradient_norm"] is None
@@ -64,14 +45,3 @@ def test_a_few_overflows_are_no_divergence(tmp_path):
     last = records(tmp_path)[-1]
     assert last["skipped_updates"] == 4
     assert status(tmp_path) == "done\n"
-
-
-def test_numbers_that_json_does_not_know_become_null():
-    values = {"a": math.nan, "b": [math.inf, (1.0, -math.inf)], "c": "NaN", "d": None, "e": {"f": math.nan}}
-    assert valid_json(json_text(values)) == {
-        "a": None,
-        "b": [None, [1.0, None]],
-        "c": "NaN",
-        "d": None,
-        "e": {"f": None},
-    }

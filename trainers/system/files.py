@@ -84,8 +84,8 @@ def remove_leftovers(folder: pathlib.Path, patterns: Iterable[str] = LEFTOVERS) 
 def json_text(value: Any, indent: int | None = None) -> str:
     """Standard JSON, which has neither NaN nor infinity: both become null.
 
-    >>> json_text({"loss": float("nan"), "error": [0.5, float("inf")]})
-    '{"loss": null, "error": [0.5, null]}'
+    >>> json_text({"loss": float("nan"), "error": [0.5, (-float("inf"),)], "last": {"best": float("inf")}})
+    '{"loss": null, "error": [0.5, [null]], "last": {"best": null}}'
     """
     return json.dumps(_finite(value), indent=indent, allow_nan=False)
 
