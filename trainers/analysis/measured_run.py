@@ -7,18 +7,18 @@ from typing import Any
 
 import numpy as np
 
-from tfwarmup.analysis.applied import moments, update_magnitudes
+from tfwarmup.analysis.applied import update_magnitudes
 from tfwarmup.analysis.samples import ParameterSample, coefficient_of_variation, correlation, quantiles
 from trainers.analysis.config import AnalysisConfig
 from trainers.analysis.findings import findings
 from trainers.analysis.gradient_samples import GradientSamples
 from trainers.engine.folder import RunFolder
+from trainers.engine.optimizers import moments_reader
 from trainers.engine.run import Run, train
 from trainers.engine.setup import Setup
 from trainers.figures.paper import draw_gradients
 from trainers.results.records import read_series
 from trainers.system.errors import ConfigError
-from trainers.system.private import place_of
 from trainers.tasks.images.task import ImageClassification
 
 A_DECADE = 40  # log-spaced measurements per decade
@@ -51,8 +51,7 @@ class MeasuredRun(Run):
         self.gradients = GradientSamples(
             self.model, self.sample, self.data.train, config.batch_size, config.gradient_samples, config.seed
         )
-        places = [place_of(self.optimizer, variable) for variable in self.sample.variables]
-        self._read = self.sample.reader(*([row[place] for place in places] for row in moments(self.optimizer)))
+        self._read = moments_reader(self.optimizer, self.sample)
         self._variation: dict[str, float] = {}
 
     def _stops(self) -> list[int]:

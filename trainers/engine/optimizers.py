@@ -1,7 +1,7 @@
 """The optimizer that a config describes: decay, warmup, clipping, loss scale."""
 
 import math
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import keras
@@ -113,6 +113,12 @@ def flags_warmup(warmup: str, warmup_period: float | None, first_steps: str) -> 
     return warmups.get(warmup, period=warmup_period)
 
 
+def moments_reader(optimizer: Any, sample: ParameterSample) -> Callable[[], np.ndarray]:
+    """Returns a function that reads the first and second moments of the sampled parameters."""
+    places = [compat.variable_index(compat.unwrapped(optimizer), variable) for variable in sample.variables]
+    return sample.reader(*([variables[place] for place in places] for variables in moments(optimizer)))
+
+
 class UpdateSize:
     """The root mean square of an update without its learning rate and warmup factor, over a sample of parameters.
 
@@ -124,8 +130,7 @@ class UpdateSize:
     """
 
     def __init__(self, optimizer: Any, variables: Sequence[Any]) -> None:
-        self._optimizer = compat.unwrapped(optimizer)
-        self._sample = ParameterSample(variables)
+        self._optimizer, self._sample = optimizer, ParameterSample(variables)
         self._read: Any = None
 
     def measure(self, optimizer: Any, applied: Applied) -> float | None:
@@ -142,9 +147,7 @@ class UpdateSize:
         if not is_known or not applied.t or not applied.warmup_factor:  # a momentum step of RAdam has the factor 0
             return None
         if self._read is None:
-            places = [compat.variable_index(self._optimizer, variable) for variable in self._sample.variables]
-            lists = ([variables[place] for place in places] for variables in moments(self._optimizer))
-            self._read = self._sample.reader(*lists)
+            self._read = moments_reader(self._optimizer, self._sample)
         m, v = self._read()
         magnitudes = update_magnitudes(optimizer, m, v, t=applied.t).astype("float64")
         size = math.sqrt(np.mean(magnitudes * magnitudes)) / applied.warmup_factor

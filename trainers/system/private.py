@@ -20,12 +20,6 @@ def untrained_variables(layer: Any) -> list[Any]:
     return found
 
 
-def place_of(optimizer: Any, variable: Any) -> int:
-    """The index of a variable in an optimizer's lists."""
-    place: int = optimizer._get_variable_index(variable)
-    return place
-
-
 def averages_of(optimizer: Any) -> list[Any]:
     """The moving averages of the trainable variables that an optimizer with `use_ema` keeps."""
     bare = getattr(optimizer, "inner_optimizer", optimizer)
