@@ -16,7 +16,7 @@ from typing import Any
 import keras
 import numpy as np
 
-from trainers.system.errors import ConfigError, DataError
+from trainers.system.errors import ConfigError, DataError, require
 from trainers.system.files import atomic_file
 
 KEEP = 2
@@ -149,8 +149,7 @@ def model_file(place: str, flag: str) -> pathlib.Path:
     """The .keras file that a flag names, or the best model in the folder that it names."""
     path = pathlib.Path(place)
     found = next((path / name for name in MODELS if (path / name).is_file()), path)
-    if not found.is_file():
-        raise ConfigError(f"{flag} must be a .keras file or the folder of a run that has one. Received: {place!r}")
+    require(found.is_file(), f"{flag} must be a .keras file or the folder of a run that has one", place)
     return found
 
 

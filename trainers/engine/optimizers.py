@@ -16,7 +16,7 @@ from tfwarmup.analysis.samples import ParameterSample
 from tfwarmup.decays import Plateau
 from tfwarmup.warmups import Warmup
 from trainers.engine.config import Config
-from trainers.system.errors import ConfigError
+from trainers.system.errors import ConfigError, require
 
 KERAS_OPTIMIZERS = {
     "keras_adam": keras.optimizers.Adam,
@@ -63,8 +63,7 @@ def make_rate(config: Config, steps_per_epoch: int, total_steps: int) -> float |
         return PiecewiseConstantDecay([boundary - 1 for boundary in boundaries], values)
     if config.decay == "cosine":
         start = config.decay_start
-        if start >= total_steps:
-            raise ConfigError(f"--decay_start must be below the run's {total_steps} updates. Received: {start}")
+        require(start < total_steps, f"--decay_start must be below the run's {total_steps} updates", start)
         return Plateau(CosineDecay(rate, total_steps - start, alpha=config.decay_floor), start)
     if config.decay == "inverse_sqrt":
         return InverseSquareRootDecay(rate, config.decay_period)

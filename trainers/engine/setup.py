@@ -32,11 +32,8 @@ class Plan:
     @classmethod
     def of(cls, config: Config, source: Source, feed: Feed) -> "Plan":
         steps = source.steps_per_epoch(feed)
-        if steps == 0:
-            raise ConfigError(
-                f"--{config.batch_flag} must not exceed what there is to train on, {source.size} examples. "
-                f"Received: {config.global_batch}"
-            )
+        rule = f"--{config.batch_flag} must not exceed what there is to train on, {source.size} examples"
+        require(steps, rule, config.global_batch)
         plan = cls(steps, config.steps or steps * config.epochs)
         require(plan.total_steps in INTEGERS, "--epochs must be fewer than 2^63 updates", config.epochs)
         rule = f"--profile must end within the run's {plan.total_steps} updates"
@@ -206,11 +203,8 @@ def _strategy(config: Config) -> tf.distribute.Strategy:
 def check_divisible(config: Config, strategy: tf.distribute.Strategy) -> None:
     """Refuses a batch that does not split evenly into replicas and micro-batches."""
     replicas = strategy.num_replicas_in_sync
-    if config.global_batch % (replicas * config.accumulate):
-        raise ConfigError(
-            f"--{config.batch_flag} must be a multiple of replicas x --accumulate = {replicas} x {config.accumulate}. "
-            f"Received: {config.global_batch}"
-        )
+    rule = f"--{config.batch_flag} must be a multiple of replicas x --accumulate = {replicas} x {config.accumulate}"
+    require(config.global_batch % (replicas * config.accumulate) == 0, rule, config.global_batch)
 
 
 def describe_devices(strategy: tf.distribute.Strategy, workers: int) -> dict[str, Any]:

@@ -10,7 +10,7 @@ from collections.abc import Callable
 from typing import Any
 
 from trainers.engine.config import Config
-from trainers.system.errors import ConfigError
+from trainers.system.errors import ConfigError, require
 
 TF_CONFIG = "TF_CONFIG"
 JOBS = ("chief", "worker")  # in the order in which TensorFlow counts them; the very first is the one that writes
@@ -88,14 +88,13 @@ def _check_addresses(cluster: dict[str, Any]) -> None:
     """Raises a `ConfigError` for a cluster that cannot be connected to: TensorFlow would wait for it forever."""
     jobs = {job for job, addresses in cluster.items() if addresses}
     addresses = [address for job in JOBS for address in cluster.get(job, ())]
-    if not jobs <= set(JOBS) or len(cluster.get("chief", ())) > 1:
-        raise ConfigError(f"The cluster of TF_CONFIG must have workers, and one chief at most. Received: {cluster}")
+    possible = jobs <= set(JOBS) and len(cluster.get("chief", ())) <= 1
+    require(possible, "The cluster of TF_CONFIG must have workers, and one chief at most", cluster)
     for address in addresses:
         match = ADDRESS.fullmatch(address) if isinstance(address, str) else None
-        if not (match and 1 <= int(match[1]) <= 65535):
-            raise ConfigError(f"An address in TF_CONFIG must be host:port, port 1 to 65535. Received: {address!r}")
-    if len(set(addresses)) < len(addresses):
-        raise ConfigError(f"The addresses in TF_CONFIG must differ. Received: {addresses}")
+        valid = match and 1 <= int(match[1]) <= 65535
+        require(valid, "An address in TF_CONFIG must be host:port, port 1 to 65535", address)
+    require(len(set(addresses)) == len(addresses), "The addresses in TF_CONFIG must differ", addresses)
 
 
 class Team:

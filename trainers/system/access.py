@@ -5,6 +5,7 @@ import fcntl
 import logging
 import os
 import pathlib
+import stat
 from collections.abc import Iterator
 
 from trainers.system.errors import ConfigError
@@ -43,23 +44,19 @@ def _nearest_folder(name: str) -> pathlib.Path:
     path = pathlib.Path(name)
     try:
         nearest = next(place for place in (path, *path.parents) if _exists(place))
+        is_folder = stat.S_ISDIR(os.stat(nearest).st_mode)  # an error for a broken link
     except (OSError, ValueError) as error:
         raise refused(name, error) from error
-    if not nearest.is_dir():
+    if not is_folder:
         what = "is a file" if nearest == path else f"is below the file {nearest}"
         raise ConfigError(f"{RULE}. Received: {name!r}, which {what}")
     return nearest
 
 
 def _exists(place: pathlib.Path) -> bool:
-    """Whether a path exists. Broken links are errors."""
     try:
-        os.stat(place)
-    except FileNotFoundError:
-        if os.path.islink(place):
-            raise
-        return False
-    except NotADirectoryError:
+        os.lstat(place)
+    except (FileNotFoundError, NotADirectoryError):
         return False
     return True
 
