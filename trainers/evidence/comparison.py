@@ -113,7 +113,7 @@ class Comparison:
 
         methods = tuple(map(label, self.methods))
         failed = tuple((label(at), tuple((label(name), value) for name, value in where)) for at, where in self.failed)
-        names = {"methods": methods, "failed": failed}
+        names: dict[str, Any] = {"methods": methods, "failed": failed}
         return dataclasses.replace(self, differences=pairs(self.differences), rates=pairs(self.rates), **names)
 
     @property

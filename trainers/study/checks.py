@@ -77,7 +77,8 @@ def read_checks(sweep: Sweep) -> dict[str, float]:
         return known
     for run in sweep.runs[~sweep.runs[TRIAL].isin(list(known))].to_dict("records"):
         records = read_records(sweep.folder.path / TRIALS / run[TRIAL])
-        if report := warmup_report(records, {**sweep.folder.config, **run}):
+        report = warmup_report(records, {**sweep.folder.config, **run})
+        if report and report.smallest_rms is not None:
             known[run[TRIAL]] = report.smallest_rms
     return known
 
