@@ -2,6 +2,7 @@
 
 import json
 import math
+import shutil
 
 import numpy as np
 
@@ -11,7 +12,7 @@ from trainers.figures.config import SimulationConfig
 from trainers.figures.programs import simulate
 from trainers.results.folders import Folder
 from trainers.results.methods import METHODS, Point, method_flags
-from trainers.results.results_csv import frame_of
+from trainers.results.results_csv import frame_of, read_results, results_csv
 from trainers.results.runs import Measured, Sweep
 from trainers.results.tasks import OBJECTIVES, Objective
 from trainers.results.trials import Result
@@ -72,6 +73,14 @@ def write_trial(sweep, point, objective, metrics, task="image_classification", r
     if objective is not None:
         result = Result.measured(point.name, point.values, objective, metrics, 2.0)
         (folder / "result.json").write_text(result.to_json())
+
+
+def keep(folder, target):
+    """Keeps the table and the config of a sweep without its trials, as docs/results does."""
+    target.mkdir(parents=True, exist_ok=True)
+    shutil.copy(folder / "config.json", target)
+    (target / "results.csv").write_text(results_csv(read_results(folder), "val_error"))
+    return target
 
 
 def change_config(folder, **changes):

@@ -16,7 +16,7 @@ import pytest
 from tests.trainers import reports
 from trainers.evidence.__main__ import EvidenceConfig
 from trainers.evidence.program import judge_sweeps
-from trainers.results.results_csv import read_results, results_csv
+from trainers.results.results_csv import results_csv
 from trainers.results.trials import Result
 from trainers.system.errors import ConfigError
 
@@ -48,15 +48,6 @@ def whole_sweep(tmp_path):
     return reports.write_sweep(tmp_path / "digits", objective({}), GRID)
 
 
-def kept(folder, target, config=True):
-    """What is kept of a sweep: results.csv and config.json, without the trials."""
-    target.mkdir()
-    (target / "results.csv").write_text(results_csv(read_results(folder), "val_error"))
-    if config:
-        shutil.copy(folder / "config.json", target)
-    return target
-
-
 @pytest.mark.parametrize(("effect", "verdict"), [(0.0, "equivalent"), (0.01, "different")])
 def test_a_sweep_is_judged_and_the_figure_written(tmp_path, effect, verdict):
     sweep = reports.write_sweep(tmp_path / "digits", objective({"radam": effect}), GRID)
@@ -82,7 +73,8 @@ def test_the_same_files_come_from_the_same_runs(tmp_path, digits):
 
 
 def test_a_file_alone_is_known_by_its_objective(tmp_path, digits):
-    store = kept(digits, tmp_path / "mine", config=False)
+    store = reports.keep(digits, tmp_path / "mine")
+    (store / "config.json").unlink()
     said = judged(store / "results.csv", paper=False)
     assert "image_classification, mine: Verdict on radam" in said
     assert "(margin ±0.5 points)" in said  # of data that nobody knows
@@ -93,7 +85,7 @@ def test_an_open_question_names_the_command(tmp_path):
     said = judged(sweep, paper=False)
     command = f"python -m trainers.sweep --task=image_classification --config={sweep}/config.json --seeds=1-"
     assert command in said
-    said = judged(kept(sweep, tmp_path / "kept"), paper=False)  # elsewhere it cannot be gone on with
+    said = judged(reports.keep(sweep, tmp_path / "kept"), paper=False)  # elsewhere it cannot be gone on with
     assert "seeds would decide with a probability of 80 % if there is no difference." in said
 
 

@@ -8,7 +8,7 @@ import shutil
 import socket
 
 from tests.pages import ROOT
-from tests.trainers.reports import same, write_analysis, write_sweep
+from tests.trainers.reports import keep, same, write_analysis, write_sweep
 from trainers.analysis.findings import findings
 from trainers.evidence.__main__ import EvidenceConfig
 from trainers.evidence.pages import SAID, begin, new_page, unfounded, with_parts
@@ -21,7 +21,7 @@ from trainers.reports.method_claims import judged, method_claims
 from trainers.results.formats import markdown_table
 from trainers.results.layout import ANALYSIS_TABLE, CHECKS, CONFIG, RESULT, RESULTS, STATUS, SUMMARY, TRIALS
 from trainers.results.records import read_series
-from trainers.results.results_csv import read_results, results_csv
+from trainers.results.results_csv import read_results
 from trainers.results.runs import read_analyses, read_runs, read_sweeps
 from trainers.study.conditions import DYNAMIC
 from trainers.study.failures import Trained, has_losses
@@ -48,13 +48,11 @@ def told(folder):
 
 
 def test_a_table_alone_says_what_the_folder_of_the_sweep_says(tmp_path):
-    sweep, kept = write_sweep(tmp_path / "digits", same), tmp_path / "kept/digits"
-    kept.mkdir(parents=True)
-    shutil.copy(sweep / CONFIG, kept)
+    sweep = write_sweep(tmp_path / "digits", same)
     for result in read_results(sweep):
         made = dataclasses.replace(result, environment={"threads": 1 + result.values["seed"] // 3})
         (sweep / TRIALS / result.trial / RESULT).write_text(made.to_json())
-    (kept / RESULTS).write_text(results_csv(read_results(sweep), "val_error"))
+    kept = keep(sweep, tmp_path / "kept/digits")
     assert told(kept) == told(sweep)
     assert "Runs differ in threads: 1 (12 runs), 2 (6 runs)." in told(kept)[1]
     ours, theirs, alone = (judge_sweeps(EvidenceConfig((str(path),))) for path in (sweep, kept, kept / RESULTS))

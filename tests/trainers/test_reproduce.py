@@ -16,7 +16,7 @@ from trainers.engine.flags import make_config
 from trainers.reproduce import ReproductionConfig, reproduce
 from trainers.reproduction.plan import FULL, PLANS, QUICK
 from trainers.reproduction.progress import StepProgress
-from trainers.sweeps.space import SweepSettings, grid
+from trainers.sweeps.space import grid
 from trainers.system.errors import ConfigError
 
 pytestmark = pytest.mark.xdist_group("ray")
@@ -114,38 +114,26 @@ def test_flags_that_cannot_be_and_steps_that_cannot_run_are_refused(options, mes
     assert not any(tmp_path.iterdir())
 
 
-def runs_of(steps, folder):
-    """How many runs the sweeps of a plan have, and that of a step's folder which another adds to is a part of it."""
-    configs = {step.name: step.config(folder, workers=2, data="/data") for step in steps}
-    return {name: len(grid(config)) for name, config in configs.items() if isinstance(config, SweepSettings)}
+QUICK_STEPS = ("warmups", "simulation", "gradients", "digits", "resnet", "language", "translation", "first_steps")
+ONLY_FULL = ("gradients_emnist", "translation_first_steps", "mnist", "emnist", "wikitext2", "multi30k", "imagenette")
+QUICK_RUNS = {"digits": 108, "resnet": 12, "language": 12, "translation": 12, "first_steps": 12}
+FULL_RUNS = {"first_steps": 160, "language": 24, "digits": 360, "translation": 40, "translation_first_steps": 40}
+FULL_RUNS |= {"mnist": 160, "emnist": 160, "resnet": 168, "digits_tuned": 810, "language_tuned": 54}
+FULL_RUNS |= {"translation_tuned": 90, "wikitext2": 40, "multi30k": 96, "imagenette": 160}
 
 
-def test_the_steps_are_those_of_the_paper(tmp_path):
-    assert [step.name for step in QUICK] == [
-        *("warmups", "simulation", "gradients", "digits", "resnet", "language", "translation", "first_steps")
-    ]
-    counts = {"digits": 108, "resnet": 12, "language": 12, "translation": 12, "first_steps": 12}
-    assert runs_of(QUICK, tmp_path) == counts
-    assert not any(tmp_path.iterdir())
-
-
-def test_the_full_steps_have_the_runs_of_the_quick_ones_and_more(tmp_path):
-    counts = {"first_steps": 160, "language": 24, "digits": 360, "translation": 40, "resnet": 168}
-    counts |= {"translation_first_steps": 40}
-    counts |= {"mnist": 160, "emnist": 160, "digits_tuned": 810, "language_tuned": 54, "translation_tuned": 90}
-    counts |= {"wikitext2": 40, "multi30k": 96, "imagenette": 160}
-    assert runs_of(FULL, tmp_path) == counts
+def test_the_steps_are_those_of_the_paper_and_the_full_ones_have_the_runs_of_the_quick_ones_and_more(tmp_path):
+    assert PLANS.places == (*QUICK_STEPS, *ONLY_FULL)
+    assert tuple(step.name for step in QUICK) == QUICK_STEPS
     cells = {}
-    for step in (*QUICK, *FULL):
-        config = step.config(tmp_path, workers=2, data="/data")
-        if isinstance(config, SweepSettings):
-            names = {cell.name for cell in grid(config)}
+    for steps, counts in ((QUICK, QUICK_RUNS), (FULL, FULL_RUNS)):
+        sweeps = [step for step in steps if step.is_sweep]
+        runs = [{cell.name for cell in grid(step.config(tmp_path, workers=2, data="/data"))} for step in sweeps]
+        assert {step.name: len(names) for step, names in zip(sweeps, runs, strict=True)} == counts
+        for step, names in zip(sweeps, runs, strict=True):
             assert names >= cells.get(step.place, set()), step.name
             cells[step.place] = names
-    assert PLANS.places == (*(step.name for step in QUICK), *ONLY_FULL)
-
-
-ONLY_FULL = ("gradients_emnist", "translation_first_steps", "mnist", "emnist", "wikitext2", "multi30k", "imagenette")
+    assert not any(tmp_path.iterdir())
 
 
 def test_every_sweep_has_a_control_without_warmup_and_the_default_cell_where_its_runs_are_long_enough(tmp_path):

@@ -10,11 +10,10 @@ import shutil
 import pytest
 
 from tests.trainers.helpers import ROOT
-from tests.trainers.reports import change_config, write_run, write_sweep, write_trial
+from tests.trainers.reports import change_config, keep, write_run, write_sweep, write_trial
 from trainers.reports.sweep_sections import study_blocks
 from trainers.reports.tables import PageTable
 from trainers.results.methods import Point
-from trainers.results.results_csv import read_results, results_csv
 from trainers.results.runs import read_runs, read_sweeps
 from trainers.results.trials import read_result
 from trainers.study.__main__ import StudyConfig
@@ -297,8 +296,7 @@ def test_kept_files_give_the_same_verdicts(tmp_path):
     folder = with_records(make_periods(tmp_path / "low", only_the_longest_is_good), lambda period: (period or 0) / 50)
     said, kept = summed_up(folder), tmp_path / "kept/low"
     assert f"written: {kept}/warmup_checks.csv" in summed_up(folder, output_dir=str(tmp_path / "kept"))
-    shutil.copy(folder / "config.json", kept)
-    (kept / "results.csv").write_text(results_csv(read_results(folder), "val_error"))
+    keep(folder, kept)
     assert summed_up(kept) == said
     tables = [block for block in blocks_of(kept) if isinstance(block, PageTable)]
     assert tables[-1].caption == "Is the verdict of a warmup check right?"

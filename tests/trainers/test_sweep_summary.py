@@ -105,10 +105,6 @@ def test_text_is_the_same_in_aligned_columns():
         assert sentence in MARKDOWN
 
 
-def test_order_of_the_results_does_not_matter():
-    assert told(sweep(objective)[::-1], title="Digits", terms=TERMS).markdown() == MARKDOWN
-
-
 def test_methods_stand_in_the_order_of_the_grid_and_rows_ascend():
     table = small_table()
     assert table.methods == ("untuned_linear", "radam")
