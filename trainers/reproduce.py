@@ -18,9 +18,8 @@ from typing import Any
 from trainers.engine.flags import Settings, option, read_config
 from trainers.engine.folder import RunFolder
 from trainers.engine.program import run_program
-from trainers.reproduction.plan import PLANS, Plans
 from trainers.reproduction.progress import StepProgress, outlook
-from trainers.reproduction.steps import Step, default_workers
+from trainers.reproduction.steps import PLANS, Plans, Step, default_workers
 from trainers.results.layout import CONFIG, STATUS
 from trainers.sweeps.cluster import ADDRESS, started
 from trainers.sweeps.space import GROWING, WORKERS_AT_MOST

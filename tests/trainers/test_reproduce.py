@@ -14,8 +14,8 @@ from tests.pages import ROOT
 from tests.trainers.helpers import finish, program, status
 from trainers.engine.flags import make_config
 from trainers.reproduce import ReproductionConfig, reproduce
-from trainers.reproduction.plan import FULL, PLANS, QUICK
 from trainers.reproduction.progress import StepProgress
+from trainers.reproduction.steps import FULL, PLANS, QUICK
 from trainers.sweeps.space import grid
 from trainers.system.errors import ConfigError
 

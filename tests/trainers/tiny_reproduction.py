@@ -5,7 +5,7 @@ import functools
 
 from trainers.engine.program import run_program
 from trainers.reproduce import ReproductionConfig, reproduce
-from trainers.reproduction.plan import PLANS, Plans
+from trainers.reproduction.steps import PLANS, Plans
 
 SHORT = {
     "simulation": ("--parameters=100", "--iterations=200"),

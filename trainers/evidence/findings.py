@@ -29,7 +29,7 @@ def verdict_text(comparison: Comparison) -> str:
     """The verdict on the methods, with its reasons and the margin."""
     names = listed(comparison.methods)
     if comparison.margin is None:
-        why = "no run is done" if comparison.terms.margin else "no margin is fixed for this task"
+        why = "no run is done" if comparison.terms.margin else reasons(comparison)[0]
         return f"Verdict on {names or 'the methods'}: inconclusive, as {why}."
     reason = "; ".join(reasons(comparison))
     return (
@@ -40,25 +40,20 @@ def verdict_text(comparison: Comparison) -> str:
 
 def reasons(comparison: Comparison) -> list[str]:
     """The reasons for the verdict other than the intervals."""
+    if comparison.terms.margin is None:
+        return ["no margin is fixed for this task"]
     found = []
     if comparison.failed:
-        shown = "; ".join(
-            ", ".join([method, *(f"{name} {value_text(value)}" for name, value in where)])
-            for method, where in comparison.failed[:3]
-        )
-        more = f" and {len(comparison.failed) - 3} more" if len(comparison.failed) > 3 else ""
-        found.append(f"{counted(len(comparison.failed), 'run')} failed ({shown}{more})")
+        runs = [[method, *(f"{name} {value_text(value)}" for name, value in at)] for method, at in comparison.failed]
+        more = f" and {len(runs) - 3} more" if len(runs) > 3 else ""
+        found.append(f"{counted(len(runs), 'run')} failed ({'; '.join(map(', '.join, runs[:3]))}{more})")
     if comparison.missing:
-        found.append(
-            f"{counted(comparison.missing, 'planned run')} {'has' if comparison.missing == 1 else 'have'} no result"
-        )
-    if found:
-        return found
+        have = "has" if comparison.missing == 1 else "have"
+        found.append(f"{counted(comparison.missing, 'planned run')} {have} no result")
     differing = [each for each in comparison.rates if each.differ]
-    if differing:
-        return [
-            f"{each.pair[0]} and {each.pair[1]} diverge at different rates ({p_text(each.p)})" for each in differing
-        ]
+    if found or differing:
+        rates = [f"{' and '.join(each.pair)} diverge at different rates ({p_text(each.p)})" for each in differing]
+        return found or rates
     if not comparison.alike:
         found.append("the methods diverged in different cells or seeds")
     if comparison.differences and not comparison.enough_seeds:

@@ -89,7 +89,7 @@ def _sameness(text: str, paper: str, sweeps: Iterable[JudgedSweep], question: st
             comparison = answer.comparison.labelled(label_of)
             measured = [
                 f"{each.scale}: {comparison.verdict.value}",
-                *_why(comparison),
+                *reasons(comparison),
                 *(_pair(comparison, difference) for difference in comparison.differences),
                 *(sentence.removesuffix(".") for sentence in rate_sentences(comparison)),
                 *filter(None, [advice_text(comparison).removesuffix(".")]),
@@ -111,10 +111,6 @@ def _named(text: str, labels: Sequence[str]) -> str:
     return text.format(listed(labels))
 
 
-def _why(comparison: Comparison) -> list[str]:
-    return reasons(comparison) if comparison.terms.margin else ["no margin is fixed for this task"]
-
-
 def _pair(comparison: Comparison, difference: Difference) -> str:
     if not difference.seeds:
         return f"{pair_text(difference.pair)}: nothing to compare"
@@ -128,7 +124,7 @@ def control_claim(judged: JudgedSweep) -> Claim:
     texts = ", ".join(_control_text(answer, need) for answer, need in zip(found, needs, strict=True))
     measured = [
         f"{judged.scale}: {texts}",
-        *dict.fromkeys(reason for each in named for reason in _why(each)),
+        *dict.fromkeys(reason for each in named for reason in reasons(each)),
         *(sentence.removesuffix(".") for each in named for sentence in rate_sentences(each)),
     ]
     margin = f"margin {margin_text(named[0])}: " if named[0].margin else ""
