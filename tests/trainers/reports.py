@@ -6,13 +6,13 @@ import shutil
 
 import numpy as np
 
-from tests.trainers.sweeps import points
+from tests.trainers.sweeps import points, results_csv
 from trainers.analysis.findings import EARLY
 from trainers.figures.config import SimulationConfig
 from trainers.figures.programs import simulate
 from trainers.results.folders import Folder
 from trainers.results.methods import METHODS, Point, method_flags
-from trainers.results.results_csv import frame_of, read_results, results_csv
+from trainers.results.results_csv import frame_of, read_results
 from trainers.results.runs import Measured, Sweep
 from trainers.results.tasks import OBJECTIVES, Objective
 from trainers.results.trials import Result

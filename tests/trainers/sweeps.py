@@ -6,7 +6,7 @@ import numpy as np
 
 from trainers.evidence.summary import Summary
 from trainers.results.methods import Point
-from trainers.results.results_csv import frame_of
+from trainers.results.results_csv import LABEL, csv_text, frame_of
 from trainers.results.table import tabulate
 from trainers.results.tasks import Objective, Terms
 from trainers.results.trials import Result
@@ -39,6 +39,11 @@ def summary_of(results, direction="min", grid=None, title="Sweep", terms=Terms()
     """What is told of a sweep from results alone."""
     runs = frame_of(results, "loss", grid)
     return Summary(tabulate(runs, Objective("loss", "loss", direction), grid), runs, title, terms)
+
+
+def results_csv(results, objective, grid=None):
+    """The text of results.csv."""
+    return csv_text(frame_of(results, objective, grid).drop(columns=LABEL))
 
 
 def table_of(results, direction="min", grid=None):

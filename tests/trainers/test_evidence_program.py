@@ -14,9 +14,9 @@ import numpy as np
 import pytest
 
 from tests.trainers import reports
+from tests.trainers.sweeps import results_csv
 from trainers.evidence.__main__ import EvidenceConfig
 from trainers.evidence.program import judge_sweeps
-from trainers.results.results_csv import results_csv
 from trainers.results.trials import Result
 from trainers.system.errors import ConfigError
 

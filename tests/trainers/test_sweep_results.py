@@ -8,7 +8,8 @@ import random
 import numpy as np
 import pytest
 
-from trainers.results.results_csv import parse_results, read_frame, read_table, results_csv
+from tests.trainers.sweeps import results_csv
+from trainers.results.results_csv import parse_results, read_frame, read_table
 from trainers.results.trials import Result
 
 GRID = {

@@ -138,11 +138,6 @@ def hyperparameters(frame: DataFrame) -> list[str]:
     return list(frame.columns[1 : list(frame.columns).index(LABEL)])
 
 
-def results_csv(results: Iterable[Result], objective: str, grid: Grid | None = None) -> str:
-    """The text of results.csv; see `frame_of`."""
-    return csv_text(frame_of(results, objective, grid).drop(columns=LABEL))
-
-
 def csv_text(frame: DataFrame) -> str:
     """A frame as CSV; None is an empty field."""
     return str(frame.to_csv(index=False, lineterminator="\n"))
