@@ -54,20 +54,15 @@ class GradientSamples:
     def draw(self, number: int) -> np.ndarray:
         """Draws the sample with this number, an array [count, parameters]. Later numbers must be consecutive."""
         if self._batches is None:
-            self._batches = iter(self._orders(number) if self.shared else self._examples(number))
+            feed = Feed(self.batch_size, self.seed, start_step=number * self.count)
+            self._batches = iter(self._orders(feed) if self.shared else self.source.training(feed))
         gradients = self._together(next(self._batches)) if self.shared else self._one_by_one(self._batches)
         values: np.ndarray = gradients.numpy()
         return values
 
-    def _feed(self, number: int) -> Feed:
-        return Feed(self.batch_size, self.seed, start_step=number * self.count)
-
-    def _examples(self, number: int) -> tf.data.Dataset:
-        return self.source.training(self._feed(number))
-
-    def _orders(self, number: int) -> tf.data.Dataset:
+    def _orders(self, feed: Feed) -> tf.data.Dataset:
         """The indices of a sample's batches, [count, batch_size]."""
-        order = self.source.order(self._feed(number))  # type: ignore[attr-defined]
+        order = self.source.order(feed)  # type: ignore[attr-defined]
         return order.map(lambda indices, *_: indices).batch(self.count).prefetch(1)
 
     @tf.function

@@ -71,11 +71,8 @@ class MeasuredRun(Run):
     def _statistics(self) -> dict[str, float]:
         m, v = self._read()
         updates = quantiles(update_magnitudes(self.optimizer, m, v))
-        return {
-            **self._variation,
-            "moment_correlation": correlation(m, v),
-            **{f"update_{name}": value for name, value in updates.items()},
-        }
+        statistics = self._variation | {"moment_correlation": correlation(m, v)}
+        return statistics | {f"update_{name}": value for name, value in updates.items()}
 
     def _measurement(self, step: int) -> int | None:
         """The index of the measurement at this update, or None."""

@@ -70,6 +70,7 @@ def effective_period(config: Config, updates: int) -> float | None:
 def opening(task: str, config: Config, facts: Mapping[str, Any], start: int) -> str:
     """What the program prints first."""
     devices, total = facts[DEVICES], facts["total_updates"]
+    epochs = total / facts["steps_per_epoch"]
     workers = f" of {devices['workers']} workers" if devices["workers"] > 1 else ""
     lines = [
         f"{task}: {facts['training_examples']:,} training examples, {facts['validation_examples']:,} for validation",
@@ -79,14 +80,10 @@ def opening(task: str, config: Config, facts: Mapping[str, Any], start: int) -> 
         f"devices: {devices['replicas']} x {devices['kind']}{workers}, {devices['intra_op_threads']} threads",
         f"optimizer: {config.optimizer}, learning rate {config.learning_rate:g}, beta_2 {config.beta_2:g}, "
         f"{config.decay} decay; {_warmup(facts)}",
-        f"length: {total:,} updates, {_epochs(total / facts['steps_per_epoch'])}"
+        f"length: {total:,} updates, {epochs:.4g} epoch{'s' * (epochs != 1)}"
         + (f"; resumed at step {start:,}" if start else ""),
     ]
     return "\n".join(lines)
-
-
-def _epochs(count: float) -> str:
-    return "1 epoch" if count == 1 else f"{count:.4g} epochs"
 
 
 def _warmup(facts: Mapping[str, Any]) -> str:
@@ -177,7 +174,9 @@ def describe_run(task: Task, config: Config, say: Callable[[str], None], runs: i
     batches = f"batches: {config.global_batch:,} ({config.batch_flag}) per update, {plan.steps_per_epoch:,} per epoch"
     facts = resolved_facts(setup)
     say("\n".join([f"{which}: nothing is written", opening(task.name, config, facts, start=0), batches]))
-    times, validations = measure(setup), _validations(setup)
+    times = measure(setup)
+    every = config.evaluate_steps or plan.steps_per_epoch * config.evaluate_every
+    validations = -(-plan.total_steps // every)  # one per interval, and one at the end
     seconds = plan.total_steps * times.update + validations * times.validation
     sweep = "" if runs == 1 else f"; {duration(seconds * runs)} for {runs} runs like it, one after the other"
     return (
@@ -211,12 +210,6 @@ def _seconds_per_step(take: Callable[[Any], None], most: int, team: Team) -> flo
     pace = Pace(team)
     calls = [pace.take(take, most) for _ in range(CALLS)]
     return statistics.median(seconds / count for count, seconds in calls)  # other programs may slow some of them
-
-
-def _validations(setup: Setup) -> int:
-    """One validation per interval, and one at the end."""
-    config, plan = setup.config, setup.plan
-    return -(-plan.total_steps // (config.evaluate_steps or plan.steps_per_epoch * config.evaluate_every))
 
 
 def memory_used(before: int) -> str:

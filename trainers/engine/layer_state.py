@@ -31,7 +31,9 @@ class StatelessSeeds:
         self.seed, self.position = seed, position
         # Replicas are traced in separate threads, whose forward passes may interleave.
         self._calls = threading.local()
-        for number, generator in enumerate(_generators(model)):
+        values = (value for layer in all_layers(model) for value in vars(layer).values())
+        generators = {id(value): value for value in values if isinstance(value, keras.random.SeedGenerator)}
+        for number, generator in enumerate(generators.values()):
             generator.next = functools.partial(self.draw, number)
 
     def begin_pass(self) -> None:
@@ -46,16 +48,14 @@ class StatelessSeeds:
         return tf.cast(tf.stack(words) % 2**32, tf.uint32)
 
 
-def _generators(model: keras.Model) -> list[keras.random.SeedGenerator]:
-    values = (value for layer in all_layers(model) for value in vars(layer).values())
-    return list({id(value): value for value in values if isinstance(value, keras.random.SeedGenerator)}.values())
-
-
 class MovingStatistics:
     """The statistics of a model whose steps run on replicas."""
 
     def __init__(self, model: keras.Model) -> None:
-        self.variables = [variable for variable in _updated_by_layers(model) if variable.dtype == "float32"]
+        # What layers created as non-trainable; frozen weights are not among them.
+        variables = (variable for layer in all_layers(model) for variable in untrained_variables(layer))
+        unique = {id(variable): variable for variable in variables}
+        self.variables = [variable for variable in unique.values() if variable.dtype == "float32"]
 
     def average(self) -> None:
         """Sets the statistics to their mean over replicas, in one reduction. Call it on each replica after a step."""
@@ -67,9 +67,3 @@ class MovingStatistics:
         parts = tf.split(mean, [variable.shape.num_elements() for variable in self.variables])
         for variable, part in zip(self.variables, parts, strict=True):
             variable.assign(tf.reshape(part, variable.shape))
-
-
-def _updated_by_layers(model: keras.Model) -> list[Any]:
-    """The variables that layers created as non-trainable; frozen weights are not among them."""
-    variables = (variable for layer in all_layers(model) for variable in untrained_variables(layer))
-    return list({id(variable): variable for variable in variables}.values())

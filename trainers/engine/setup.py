@@ -74,7 +74,10 @@ class Beginning:
         prepare_devices(config)
         self.worker = worker_of(config)  # first: it sets TF_CONFIG under SLURM
         self.strategy = make_strategy(config)
-        check_divisible(config, self.strategy)
+        parts = f"{self.strategy.num_replicas_in_sync} x {config.accumulate}"
+        rule = f"--{config.batch_flag} must be a multiple of replicas x --accumulate = {parts}"
+        divisible = config.global_batch % (self.strategy.num_replicas_in_sync * config.accumulate) == 0
+        require(divisible, rule, config.global_batch)
         self.data = task.load(config)
         self.plan = Plan.of(config, self.data.train, self._feed(0, training=True))
 
@@ -198,13 +201,6 @@ def _strategy(config: Config) -> tf.distribute.Strategy:
     cpus = [cpu.name for cpu in tf.config.list_logical_devices("CPU")]
     # The default cross-device operations cannot run inside a loop in a graph on CPUs.
     return tf.distribute.MirroredStrategy(cpus, cross_device_ops=tf.distribute.ReductionToOneDevice())
-
-
-def check_divisible(config: Config, strategy: tf.distribute.Strategy) -> None:
-    """Refuses a batch that does not split evenly into replicas and micro-batches."""
-    replicas = strategy.num_replicas_in_sync
-    rule = f"--{config.batch_flag} must be a multiple of replicas x --accumulate = {replicas} x {config.accumulate}"
-    require(config.global_batch % (replicas * config.accumulate) == 0, rule, config.global_batch)
 
 
 def describe_devices(strategy: tf.distribute.Strategy, workers: int) -> dict[str, Any]:

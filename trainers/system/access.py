@@ -36,7 +36,8 @@ def check_folder(name: str, to_write: bool = False) -> None:
 def refused(name: str | pathlib.Path, error: Exception) -> ConfigError:
     """The error for a folder that the system does not let us use."""
     reason = error.strerror if isinstance(error, OSError) else None
-    return ConfigError(f"{RULE}. Received: {_shortened(str(name))!r} ({reason or error})")
+    text = str(name) if len(str(name)) <= 200 else f"{str(name)[:200]}... ({len(str(name))} characters)"
+    return ConfigError(f"{RULE}. Received: {text!r} ({reason or error})")
 
 
 def _nearest_folder(name: str) -> pathlib.Path:
@@ -59,10 +60,6 @@ def _exists(place: pathlib.Path) -> bool:
     except (FileNotFoundError, NotADirectoryError):
         return False
     return True
-
-
-def _shortened(name: str) -> str:
-    return name if len(name) <= 200 else f"{name[:200]}... ({len(name)} characters)"
 
 
 LOCK = ".lock"
