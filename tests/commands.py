@@ -120,19 +120,11 @@ def free_port():
 
 def run_together(group, folder):
     """Starts a shell for each block and waits for all; the first that fails ends the others too."""
-    files = [(folder / f"output-{number}").open("w+") for number in range(len(group))]
-    shells = [
-        subprocess.Popen(
-            bash(block),
-            cwd=folder,
-            env=environment(folder),
-            stdin=subprocess.DEVNULL,
-            stdout=file,
-            stderr=subprocess.STDOUT,
-            start_new_session=True,
-        )
-        for block, file in zip(group, files, strict=True)
-    ]
+    outputs, shells = [folder / f"output-{number}" for number in range(len(group))], []
+    for block, output in zip(group, outputs, strict=True):
+        with output.open("w") as file:
+            how = {"stdin": subprocess.DEVNULL, "stdout": file, "stderr": subprocess.STDOUT, "start_new_session": True}
+            shells.append(subprocess.Popen(bash(block), cwd=folder, env=environment(folder), **how))
     try:
         _wait(shells)
     finally:
@@ -140,10 +132,11 @@ def run_together(group, folder):
             if shell.poll() is None:
                 os.killpg(shell.pid, signal.SIGKILL)
                 shell.wait()
-        outputs = [_read(file) for file in files]
     ends = zip(group, shells, outputs, strict=True)
     failed = [
-        f"exit code {shell.returncode} of\n{block}\n{out[-3000:]}" for block, shell, out in ends if shell.returncode
+        f"exit code {shell.returncode} of\n{block}\n{output.read_text()[-3000:]}"
+        for block, shell, output in ends
+        if shell.returncode
     ]
     assert not failed, "\n\n".join(failed)
 
@@ -165,12 +158,6 @@ def _wait(shells):
             time.sleep(1)  # the others may have errors to report, too
             return
         time.sleep(0.05)
-
-
-def _read(file):
-    with file:
-        file.seek(0)
-        return file.read()
 
 
 def environment(folder, **others):

@@ -29,7 +29,7 @@ def start_and_wait(folder, **options):
 @pytest.mark.parametrize(
     ("number", "code"), [(signal.SIGTERM, 143), pytest.param(signal.SIGINT, 130, marks=pytest.mark.slow)]
 )
-def test_a_signal_in_the_middle_of_an_interval_saves_the_run_and_the_same_command_resumes_it(number, code, tmp_path):
+def test_a_signal_within_an_interval_saves_the_run_and_the_same_command_resumes_it(number, code, finished, tmp_path):
     process = start_and_wait(tmp_path / "stopped", **LONG)
     began = time.monotonic()
     process.send_signal(number)
@@ -39,9 +39,9 @@ def test_a_signal_in_the_middle_of_an_interval_saves_the_run_and_the_same_comman
     assert status(tmp_path / "stopped") == "stopped\n"
     output, _ = finish(program("tests.trainers.tiny", *tiny_flags(tmp_path / "stopped", **LONG)))
     assert "resumed at step" in output
-    whole = run_tiny(tmp_path / "whole", **LONG)
-    np.testing.assert_array_equal(final_weights(tmp_path / "stopped"), whole)
-    assert records(tmp_path / "stopped") == records(tmp_path / "whole")
+    whole = finished(**LONG)
+    np.testing.assert_array_equal(final_weights(tmp_path / "stopped"), final_weights(whole))
+    assert records(tmp_path / "stopped") == records(whole)
 
 
 @pytest.mark.slow
