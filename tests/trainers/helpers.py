@@ -7,7 +7,6 @@ import pathlib
 import stat
 import subprocess
 import sys
-import threading
 import time
 
 import keras
@@ -142,23 +141,3 @@ def finish(process, code=0, seconds=300):
         raise
     assert process.returncode == code, errors[-3000:]
     return output, errors
-
-
-def in_thread(function, *arguments):
-    """Runs a function in a thread; returns the thread and a list that receives its error."""
-    errors = []
-
-    def run():
-        try:
-            function(*arguments)
-        except Exception as error:
-            errors.append(error)
-
-    thread = threading.Thread(target=run, daemon=True)
-    thread.start()
-    return thread, errors
-
-
-def ended(thread, seconds=20):
-    thread.join(seconds)
-    return not thread.is_alive()

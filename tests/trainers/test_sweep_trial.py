@@ -1,10 +1,11 @@
 """A trial in its folder: begun, resumed, taken over, and its result written once."""
 
 import json
+from concurrent.futures import ThreadPoolExecutor
 
 import pytest
 
-from tests.trainers.helpers import ended, in_thread, stopped_at_a_checkpoint, wait_for
+from tests.trainers.helpers import stopped_at_a_checkpoint, wait_for
 from tests.trainers.sweeps import CELLS, result_of
 from tests.trainers.tiny_sweep import settings
 from trainers.results.results_csv import read_results
@@ -17,7 +18,7 @@ def test_a_late_worker_cannot_overwrite_what_another_has_taken_over(tmp_path):
     """It hangs in the middle of its run, and wakes up when the run has been done by another."""
     cell, gate = CELLS[0], tmp_path / "gate"
     late = Trials(settings(tmp_path, waiting_seed=1, gate=str(gate)))
-    thread, errors = in_thread(late.run, cell.name, cell.values)
+    hanging = ThreadPoolExecutor().submit(late.run, cell.name, cell.values)
     wait_for((tmp_path / "trials" / cell.name / "status").exists)
     with pytest.raises(InUseError):
         Trials(settings(tmp_path)).run(cell.name, cell.values)
@@ -25,8 +26,8 @@ def test_a_late_worker_cannot_overwrite_what_another_has_taken_over(tmp_path):
     folder = tmp_path / "trials" / f"{cell.name}@2"
     before = {path: path.read_bytes() for path in folder.rglob("*") if path.is_file()}
     gate.touch()
-    assert ended(thread)
-    assert [type(error) for error in errors] == [LostTrialError]
+    with pytest.raises(LostTrialError):
+        hanging.result(timeout=20)
     assert {path: path.read_bytes() for path in folder.rglob("*") if path.is_file()} == before
     assert read_results(tmp_path) == [result]
     assert (result.status, result.name) == ("done", cell.name)
