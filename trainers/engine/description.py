@@ -19,7 +19,6 @@ from trainers.engine.optimizers import flags_warmup
 from trainers.engine.setup import Setup, describe_devices
 from trainers.engine.step import Sums
 from trainers.engine.task import Task
-from trainers.engine.workers import Team
 
 # Facts that depend on the machine, and may change the last bits of a run.
 DEVICES = "devices"
@@ -189,27 +188,19 @@ def describe_run(task: Task, config: Config, say: Callable[[str], None], runs: i
 
 def measure(setup: Setup) -> Times:
     """Measures updates, which change the setup, and validation."""
-    stepper, team, batches = setup.stepper, setup.team, iter(setup.training(0))
-    validation = setup.evaluation_steps(setup.data.validation)
+    stepper, batches = setup.stepper, iter(setup.training(0))
+    steps = setup.evaluation_steps(setup.data.validation)
 
-    def update(count: Any) -> None:
-        stepper.train(batches, count, Sums.none()).loss.numpy()  # waits for the steps
+    def per_step(call: Callable[[Any], Any], most: int) -> float:
+        call(tf.constant(1))  # compiles
+        pace = Pace(setup.team)
+        calls = [pace.take(call, most) for _ in range(CALLS)]
+        return statistics.median(seconds / count for count, seconds in calls)  # other programs may slow some of them
 
-    def validate(count: Any) -> None:
-        stepper.evaluate(iter(setup.validation), count).numpy()
-
-    return Times(
-        update=_seconds_per_step(update, setup.plan.total_steps, team),
-        validation=_seconds_per_step(validate, validation, team) * validation,
-    )
-
-
-def _seconds_per_step(take: Callable[[Any], None], most: int, team: Team) -> float:
-    """The median over several calls of `take(count)`, which takes at most `most` steps."""
-    take(tf.constant(1))  # compiles
-    pace = Pace(team)
-    calls = [pace.take(take, most) for _ in range(CALLS)]
-    return statistics.median(seconds / count for count, seconds in calls)  # other programs may slow some of them
+    # `numpy` waits for the steps.
+    update = per_step(lambda count: stepper.train(batches, count, Sums.none()).loss.numpy(), setup.plan.total_steps)
+    validation = per_step(lambda count: stepper.evaluate(iter(setup.validation), count).numpy(), steps)
+    return Times(update, steps * validation)
 
 
 def memory_used(before: int) -> str:

@@ -1,5 +1,6 @@
 """What a result was made with: versions of packages, the revision of this project, the machine."""
 
+import contextlib
 import functools
 import importlib.metadata
 import os
@@ -32,10 +33,8 @@ def versions() -> dict[str, str]:
     """The versions of the packages that a result depends on."""
     found = {}
     for package in PACKAGES:
-        try:
+        with contextlib.suppress(importlib.metadata.PackageNotFoundError):
             found[package] = importlib.metadata.version(package)
-        except importlib.metadata.PackageNotFoundError:
-            continue
     return found
 
 
