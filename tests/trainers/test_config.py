@@ -14,7 +14,7 @@ import pytest
 
 import tfwarmup
 from tests.commands import config_class_of, programs
-from tests.trainers.helpers import BASE, ROOT, records, run_tiny, status, tiny_flags
+from tests.trainers.helpers import BASE, ROOT, records, run_tiny, status, tiny_config, tiny_flags
 from tests.trainers.tiny import TinyConfig
 from tfwarmup.warmups import takes_period
 from trainers.engine.config import ExamplesConfig
@@ -115,6 +115,11 @@ def test_what_a_flagfile_says_can_be_taken_back(tmp_path):
         parse_arguments(TinyConfig, [*flags, "--warmup_period="])
     config = parse_arguments(TinyConfig, [*flags, "--warmup_period=", "--decay_epochs=30,60"])
     assert config.warmup_period is None
+
+
+def test_the_config_of_a_run_repeats_it(whole):
+    again = parse_arguments(TinyConfig, [f"--config={whole}/config.json", "--output_dir=again", "--noprogress"])
+    assert again.plain() == tiny_config("again").plain()
 
 
 def test_every_bound_of_a_flag_is_the_one_of_its_option():

@@ -1,6 +1,5 @@
 """Killed at any moment and started again, a run ends as if nothing had happened: to the bit."""
 
-import json
 import os
 import signal
 
@@ -146,13 +145,3 @@ def test_a_finished_run_is_not_run_again(whole, trained):
     before = (trained / "metrics.jsonl").read_text()
     np.testing.assert_array_equal(run_tiny(trained), final_weights(whole))
     assert (trained / "metrics.jsonl").read_text() == before
-
-
-@pytest.mark.slow
-def test_config_of_another_run_reproduces_it(tmp_path):
-    finish(program("tests.trainers.tiny", *tiny_flags(tmp_path / "a", dropout=0.3, seed=5)))
-    again = [f"--config={tmp_path}/a/config.json", f"--output_dir={tmp_path}/b", "--noprogress"]
-    finish(program("tests.trainers.tiny", *again))
-    assert_same_run(tmp_path / "a", tmp_path / "b")
-    stored = [json.loads((tmp_path / name / "config.json").read_text())["config"] for name in "ab"]
-    assert stored[0] == {**stored[1], "output_dir": str(tmp_path / "a")}
