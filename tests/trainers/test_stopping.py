@@ -146,7 +146,7 @@ def test_a_sweep_ends_well_with_its_workers_and_goes_on_where_they_were(workers,
 
 @pytest.mark.slow
 def test_a_reproduction_ends_well_and_goes_on_where_it_was(tmp_path):
-    flags = [f"--output_dir={tmp_path}", "--workers=2"]
+    flags = [f"--output_dir={tmp_path}", "--workers=2", "--only=digits"]
     process = program("tests.trainers.tiny_reproduction", *flags)
     wait_for(lambda: list(tmp_path.glob("digits/trials/*/config.json")))
     children = psutil.Process(process.pid).children(recursive=True)
