@@ -57,8 +57,7 @@ class GradientSamples:
             feed = Feed(self.batch_size, self.seed, start_step=number * self.count)
             self._batches = iter(self._orders(feed) if self.shared else self.source.training(feed))
         gradients = self._together(next(self._batches)) if self.shared else self._one_by_one(self._batches)
-        values: np.ndarray = gradients.numpy()
-        return values
+        return np.asarray(gradients)
 
     def _orders(self, feed: Feed) -> tf.data.Dataset:
         """The indices of a sample's batches, [count, batch_size]."""

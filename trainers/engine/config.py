@@ -224,8 +224,7 @@ class Config(OptimizerFlags, DeviceFlags, RecordFlags):
 
     @property
     def global_batch(self) -> int:
-        size: int = getattr(self, self.batch_flag)
-        return size
+        return int(getattr(self, self.batch_flag))
 
 
 @dataclasses.dataclass(frozen=True)

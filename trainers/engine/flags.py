@@ -123,8 +123,7 @@ class Flags:
 
     def plain(self) -> dict[str, Any]:
         """All values as plain JSON values."""
-        plain: dict[str, Any] = json.loads(json.dumps(dataclasses.asdict(self)))
-        return plain
+        return dict(json.loads(json.dumps(dataclasses.asdict(self))))
 
     def identity(self) -> dict[str, Any]:
         """The values that the result of a run depends on, apart from its data, as plain JSON values."""

@@ -93,8 +93,7 @@ class RunFolder:
 
     def resolved(self) -> dict[str, Any]:
         """`resolved` in config.json; empty before the run exists."""
-        found: dict[str, Any] = self._document().get("resolved", {})
-        return found
+        return dict(self._document().get("resolved", {}))
 
     def check_data(self, data: str) -> None:
         """Raises a `ConfigError` if the run in this folder used other data, wherever they are stored."""

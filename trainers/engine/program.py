@@ -58,8 +58,7 @@ def imported_late(module: str, name: str) -> Callable[[Any], str]:
     def call(config: Any) -> str:
         with quiet():
             function = getattr(importlib.import_module(module), name)
-        result: str = function(config)
-        return result
+        return str(function(config))
 
     return call
 

@@ -176,8 +176,7 @@ def _split_cpu(config: Config) -> None:
 def find_gpus() -> list[tf.config.PhysicalDevice]:
     """The GPUs of this machine, without TensorFlow's complaints if there are none."""
     with quiet():
-        gpus: list[tf.config.PhysicalDevice] = tf.config.list_physical_devices("GPU")
-    return gpus
+        return list(tf.config.list_physical_devices("GPU"))
 
 
 def make_strategy(config: Config) -> tf.distribute.Strategy:

@@ -84,19 +84,15 @@ class Stepper:
             self.step.assign_add(1)
         return Sums(total, finite_steps, total_weight, bad_in_a_row, norm)
 
-    def _step(self, iterator: Any, measured: Any) -> tuple[Any, Any, Any]:
+    def _step(self, iterator: Any, measured: Any) -> Any:
         if self.config.accumulate == 1:
-            local: tuple[Any, Any, Any] = self._local(
-                self.strategy.run(self._whole_batch, args=(next(iterator), measured))
-            )
-            return local
+            return self._local(self.strategy.run(self._whole_batch, args=(next(iterator), measured)))
         # The loop is outside `strategy.run`: inside, layers such as batch normalisation could not synchronise.
         for index in tf.range(self.config.accumulate):
             # One at a time: by default, ten micro-batches may run at once, with ten times the memory.
             tf.autograph.experimental.set_loop_options(parallel_iterations=1)
             self.strategy.run(self._one_micro_batch, args=(next(iterator), index))
-        summed: tuple[Any, Any, Any] = self._local(self.strategy.run(self._apply_sums, args=(measured,)))
-        return summed
+        return self._local(self.strategy.run(self._apply_sums, args=(measured,)))
 
     @as_written
     def _whole_batch(self, batch: Any, measured: Any) -> tuple[Any, Any, Any]:
@@ -174,8 +170,7 @@ class Stepper:
 
     def sums_over_workers(self, values: list[float]) -> list[float]:
         """The sums of a list of numbers over all workers, which wait for each other here."""
-        sums: list[float] = self._sum_over_workers(tf.constant(values, tf.float64)).numpy().tolist()
-        return sums
+        return list(self._sum_over_workers(tf.constant(values, tf.float64)).numpy().tolist())
 
     @tf.function
     def _sum_over_workers(self, values: Any) -> Any:

@@ -16,15 +16,13 @@ def all_layers(model: keras.Model) -> Iterator[Any]:
 
 def untrained_variables(layer: Any) -> list[Any]:
     """The variables that a layer itself, not one inside it, created as non-trainable."""
-    found: list[Any] = layer._non_trainable_variables
-    return found
+    return list(layer._non_trainable_variables)
 
 
 def averages_of(optimizer: Any) -> list[Any]:
     """The moving averages of the trainable variables that an optimizer with `use_ema` keeps."""
     bare = getattr(optimizer, "inner_optimizer", optimizer)
-    found: list[Any] = bare._model_variables_moving_average
-    return found
+    return list(bare._model_variables_moving_average)
 
 
 def keep_sums_as_they_are() -> None:
