@@ -31,14 +31,8 @@ def recorded(block, folder):
     """The commands that a block would start, in order, including all iterations of its loops."""
     record = folder / "record"
     record.touch()
-    block = block.replace("> /shared/", f"> {folder}/")
-    subprocess.run(
-        [BASH, "-euo", "pipefail", "-c", block],
-        cwd=folder,
-        env=environment(folder, SHIM_RECORD=str(record)),
-        check=True,
-        timeout=60,
-    )
+    command = [BASH, "-euo", "pipefail", "-c", block.replace("> /shared/", f"> {folder}/")]
+    subprocess.run(command, cwd=folder, env=environment(folder, SHIM_RECORD=str(record)), check=True, timeout=60)
     calls = [json.loads(line) for line in record.read_text().splitlines()]
     record.unlink()
     return calls

@@ -82,11 +82,8 @@ def test_names_do_not_depend_on_how_many_models_a_process_has_made():
 
 
 def test_leftovers_of_killed_writes_are_removed(trained):
-    left = [
-        trained / ".best.tmp.keras",
-        trained / "tmpa1b2c3d4",
-        trained / "checkpoints/.step-000000000004.npz.77.tmp",
-    ]
+    names = (".best.tmp.keras", "tmpa1b2c3d4", "checkpoints/.step-000000000004.npz.77.tmp")
+    left = [trained / name for name in names]
     for path in left:
         path.write_bytes(b"half a file")
     (trained / "notes.txt").write_text("a user's own")

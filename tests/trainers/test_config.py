@@ -34,10 +34,7 @@ from trainers.tasks.translation.config import TranslationConfig
     ("options", "message"),
     [
         ({"decay": "cosine", "decay_start": 20}, "--decay_start must be below the run's 20 updates. Received: 20"),
-        (
-            {"optimizer": "keras_sgd", "warmup": "radam"},
-            "has no beta_2, must be none, linear or exponential. Received:",
-        ),
+        ({"optimizer": "keras_sgd", "warmup": "radam"}, "has no beta_2, must be none, linear or exponential. Received"),
         ({"batch_size": 50, "accumulate": 3}, "--batch_size must be a multiple of replicas x --accumulate = 1 x 3"),
         ({"batch_size": 500}, "--batch_size must not exceed what there is to train on, 200 examples. Received: 500"),
         ({"average": 6}, "--average must be at most the run's 5 checkpoints. Received: 6"),
@@ -46,10 +43,7 @@ from trainers.tasks.translation.config import TranslationConfig
         ({"profile": (5,)}, "--profile must be two numbers of updates"),
         ({"profile": (5, 5)}, "--profile must be two numbers of updates"),
         ({"profile": (5, 21)}, r"--profile must end within the run's 20 updates. Received: \(5, 21\)"),
-        (
-            {"learning_rate": "1e-400"},
-            "--learning_rate must be 0 or a number that is not rounded to it. Received: '1e-400'",
-        ),
+        ({"learning_rate": "1e-400"}, "must be 0 or a number that is not rounded to it. Received: '1e-400'"),
         ({"output_dir": "caf\udce9"}, r"--output_dir must have a name in UTF-8. Received: caf\\xe9"),
         ({"warmup": "linear"}, "--warmup=linear needs --warmup_period or --warmup_share. Received: None"),
         ({"warmup_share": 0.1}, r"not for untuned_linear \(--warmup_share= takes it back\). Received: 0.1"),
@@ -246,10 +240,7 @@ def test_help_lists_every_flag_in_two_seconds_without_tensorflow(name):
 
 def test_help_shows_defaults_and_choices():
     text = help_text(ImageConfig, "")
-    assert (
-        "    --precision=float32\n        Precision of the layers. One of: float32, mixed_float16, mixed_bfloat16."
-        in text
-    )
+    assert "    --precision=float32\n        Precision of the layers. One of: float32, mixed_float16, mixed_" in text
     assert "    --[no]xla (default: no)\n" in text
     assert text.index("Images:") < text.index("Optimizer:") < text.index("Results:")
 

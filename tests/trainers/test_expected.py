@@ -47,11 +47,7 @@ def test_a_run_begins_with_the_weights_of_another(whole, tmp_path, place):
         ("nowhere", {}, "must be a .keras file or the folder of a run that has one. Received: .*nowhere"),
         ("checkpoints", {}, "must be a .keras file or the folder of a run that has one"),
         ("config.json", {}, r"must be a model that Keras can load. Received: .*config.json \("),
-        (
-            "last.keras",
-            {"width": 8},
-            r"must have weights of the model's shapes, .* of \(8, 8\). .* of \(8, 16\)",
-        ),
+        ("last.keras", {"width": 8}, r"must have weights of the model's shapes, .* of \(8, 8\). .* of \(8, 16\)"),
         ("last.keras", {"normalise": True}, "must have the model's 8 weights. Received: .* with 4"),
     ],
 )

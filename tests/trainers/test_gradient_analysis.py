@@ -193,11 +193,7 @@ def test_the_papers_recipe_for_emnist_is_a_matter_of_flags_with_its_idx_files(tm
     [
         ({"sampled_parameters": 501}, ConfigError, "has 500 parameters. Received: 501"),
         ({"sampled_parameters": 0}, ConfigError, "must be an integer >= 1"),
-        (
-            {"gradient_samples": 1},
-            ConfigError,
-            "--gradient_samples must be an integer between 2 and .* Received: 1",
-        ),
+        ({"gradient_samples": 1}, ConfigError, "--gradient_samples must be an integer between 2 and .* Received: 1"),
         ({"measure_every": -1}, ConfigError, "--measure_every must be an integer >= 0. Received: -1"),
         ({"model": "resnet50"}, ConfigError, "--model must be mlp here; for other models use tfwarmup.probes"),
         ({"optimizer": "keras_lamb"}, ConfigError, "--optimizer must be one of adam, radam, keras_adam here"),

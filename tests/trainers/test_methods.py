@@ -40,10 +40,7 @@ def test_every_rival_has_a_look():
 @pytest.mark.parametrize(
     ("flags", "message"),
     [
-        (
-            {"optimizer": "keras_adam", "warmup": "dynamic"},
-            "--warmup=dynamic is for --optimizer=adam, not for keras_adam",
-        ),
+        ({"optimizer": "keras_adam", "warmup": "dynamic"}, "--warmup=dynamic is for --optimizer=adam, not for keras_"),
         ({"optimizer": "keras_adam", "gradient_init": True}, "--gradient_init is for --optimizer=adam and radam"),
         ({"optimizer": "keras_sgd", "clip_update_rms": True}, "--clip_update_rms is for --optimizer=adam and radam"),
     ],
