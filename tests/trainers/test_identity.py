@@ -1,13 +1,14 @@
 """What changes a run's result is its identity; with anything else changed, the same folder goes on."""
 
 import json
+import shutil
 
 import numpy as np
 import pytest
 
 from tests.trainers.helpers import final_weights, records, run_tiny, tiny_config
 from trainers.engine.folder import RunFolder
-from trainers.system.errors import ConfigError
+from trainers.system.errors import ConfigError, DataError
 
 
 def test_a_longer_run_extends_a_shorter_one_to_the_bit(trained, longer):
@@ -49,6 +50,32 @@ def test_fewer_updates_than_a_run_has_made_are_refused(trained):
     with pytest.raises(ConfigError, match=r"must not be below what a run has reached, step 20\. Received: 10 updates"):
         run_tiny(trained, epochs=2)
     assert (trained / "metrics.jsonl").read_text() == before
+
+
+def test_checkpoints_of_another_run_are_refused(trained, tmp_path):
+    run_tiny(tmp_path / "other", seed=2)
+    shutil.rmtree(trained / "checkpoints")
+    shutil.copytree(tmp_path / "other/checkpoints", trained / "checkpoints")
+    with pytest.raises(
+        DataError, match="A checkpoint must be of the run in whose folder it is. Received: .* of another"
+    ):
+        run_tiny(trained, epochs=8)
+
+
+@pytest.mark.parametrize("change", [lambda lines: [], lambda lines: lines[:-2], lambda lines: [lines[1], *lines[1:]]])
+def test_records_that_are_lost_or_foreign_are_named_and_the_run_goes_on(trained, longer, change, caplog):
+    lines = (trained / "metrics.jsonl").read_text().splitlines(keepends=True)
+    (trained / "metrics.jsonl").write_text("".join(change(lines)))
+    np.testing.assert_array_equal(run_tiny(trained, epochs=8), final_weights(longer))
+    assert f"metrics.jsonl must have the run's own {len(lines)} records up to step 20" in caplog.text
+
+
+def test_a_best_model_that_was_cut_is_refused(tmp_path):
+    run_tiny(tmp_path, epochs=1, save_models=True)
+    whole = (tmp_path / "best.keras").read_bytes()
+    (tmp_path / "best.keras").write_bytes(whole[:-100])
+    with pytest.raises(DataError, match="A run needs the best model that it has saved.*best.keras, which is damaged"):
+        run_tiny(tmp_path, epochs=2, save_models=True)
 
 
 def test_other_data_are_refused_wherever_they_are(trained):

@@ -27,16 +27,19 @@ Stored = tuple[pathlib.Path, dict[str, Any], list[Any]]  # path, plain values, a
 
 
 class Checkpoints:
-    """The checkpoints of one run: the newest two, or `keep` if more, and the newest interim one if it is newer."""
+    """The checkpoints of one run: the newest two, or `keep` if more, and the newest interim one if it is newer.
 
-    def __init__(self, folder: pathlib.Path, keep: int = KEEP) -> None:
-        self.folder, self.keep = folder, max(keep, KEEP)
+    `run` identifies the run: checkpoints that name another are refused.
+    """
+
+    def __init__(self, folder: pathlib.Path, keep: int = KEEP, run: str = "") -> None:
+        self.folder, self.keep, self.run = folder, max(keep, KEEP), run
 
     def save(self, step: int, variables: Sequence[Any], extra: dict[str, Any], interim: bool = False) -> None:
         """Writes every variable and a few plain values, whole or not at all."""
         self.folder.mkdir(parents=True, exist_ok=True)
         arrays = {f"{number:05d}": np.asarray(variable.numpy()) for number, variable in enumerate(variables)}
-        header = json.dumps({"step": step, "names": variable_names(variables), **extra}).encode()
+        header = json.dumps({"step": step, "run": self.run, "names": variable_names(variables), **extra}).encode()
         with atomic_file(self.folder / f"{INTERIM if interim else PLANNED}-{step:012d}.npz") as file:
             np.savez(file, header=np.frombuffer(header, np.uint8), **arrays)  # type: ignore[arg-type]
         outdated = self._newest_first(PLANNED)[self.keep :]
@@ -47,7 +50,7 @@ class Checkpoints:
         """Loads the newest checkpoint that can be read, warns of those that cannot, and returns its plain values.
 
         Raises:
-            DataError: if there are checkpoints but none can be read, or if they are those of another model.
+            DataError: if there are checkpoints but none can be read, or if they are those of another model or run.
         """
         problems: list[str] = []
         for path, header, arrays in self._readable(problems, PLANNED, INTERIM):
@@ -97,6 +100,11 @@ class Checkpoints:
             except DAMAGES as error:
                 problem = f"{path} is damaged ({error})"
             else:
+                _, header, _ = stored
+                if self.run and header.get("run", self.run) != self.run:
+                    raise DataError(
+                        f"A checkpoint must be of the run in whose folder it is. Received: {path} of another run"
+                    )
                 yield stored
                 continue
             problems.append(problem)

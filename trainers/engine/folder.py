@@ -2,8 +2,12 @@
 
 import contextlib
 import datetime
+import hashlib
+import logging
 import pathlib
-from collections.abc import Callable, Iterator, Mapping
+import zipfile
+import zlib
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any
 
 from trainers.engine.flags import Settings, stored_config
@@ -11,7 +15,7 @@ from trainers.results.layout import BOARD, CHECKPOINTS, CONFIG, FILES, FOLDERS, 
 from trainers.results.records import read_records
 from trainers.system.access import check_folder, check_unlocked, locked
 from trainers.system.environment import git_revision, this_machine, versions
-from trainers.system.errors import ConfigError
+from trainers.system.errors import ConfigError, DataError
 from trainers.system.files import UnreadableError, atomic_file, json_text, read_object, remove_leftovers
 
 OPTIMIZER = ("learning_rate", "warmup_factor", "gradient_norm", "loss_scale", "skipped_updates")
@@ -40,12 +44,20 @@ class RunFolder:
     def __init__(self, config: Settings, task: str, chief: bool = True) -> None:
         self.path = pathlib.Path(config.output_dir)
         self.config, self.task, self.chief = config, task, chief
+        self.recorded = (0, 0)  # the number of records, and a checksum of their steps and losses
         self._board: Any = None
         check_folder(config.output_dir, to_write=chief)
         self._check_run()
         if chief:
             self._check_kinds()
             check_unlocked(self.path)
+
+    @property
+    def run(self) -> str:
+        """Identifies the run in its files: a text that depends on the task and on the flags with which it began."""
+        began = json_text({"task": self.task, **self.config.identity()}).encode()
+        found: str = self._document().get("run") or hashlib.blake2b(began, digest_size=8).hexdigest()
+        return found
 
     @contextlib.contextmanager
     def working(self, facts: Mapping[str, Any] | None = None) -> Iterator[None]:
@@ -77,6 +89,7 @@ class RunFolder:
         self._remove_leftovers()
         began = {
             "task": self.task,
+            "run": self.run,
             "versions": versions(),
             "git_revision": git_revision(),
             "machine": this_machine(),
@@ -152,24 +165,47 @@ class RunFolder:
         if not self.chief:
             return
         with (self.path / RECORDS).open("a") as file:
-            file.write(json_text(dict(values)) + "\n")
+            file.write(self._line(values))
         self._show(values)
 
-    def forget_after(self, step: int) -> None:
+    def _line(self, values: Mapping[str, Any]) -> str:
+        """A line of metrics.jsonl, which is counted."""
+        number, total = self.recorded
+        same_every_time = json_text([values["step"], values.get("loss")])
+        self.recorded = (number + 1, zlib.crc32(same_every_time.encode(), total))
+        return json_text(dict(values)) + "\n"
+
+    def forget_after(self, step: int, recorded: Sequence[int] | None) -> None:
         """Drops the records of steps that a resumed run repeats, and a line that a kill cut short.
 
         TensorBoard's files are rewritten from the remaining records: they can only grow, and would show such steps
         twice.
+
+        Args:
+            step: The last step whose records are kept.
+            recorded: `recorded` when the run was at this step; a warning tells if the file has changed since.
         """
-        path = self.path / RECORDS
-        if not (self.chief and path.exists()):
+        if not self.chief:
             return
-        kept = [values for values in read_records(self.path) if values["step"] <= step]
-        self.write(RECORDS, "".join(json_text(values) + "\n" for values in kept))
+        found = read_records(self.path) if (self.path / RECORDS).exists() else []
+        kept = [values for values in found if values["step"] <= step]
+        text = "".join(map(self._line, kept))
+        if kept or found:
+            self.write(RECORDS, text)
+        if recorded is not None and tuple(recorded) != self.recorded:
+            rule = f"{self.path / RECORDS} must have the run's own {recorded[0]} records up to step {step}"
+            logging.warning("%s: what is missing does not come back. Received: others, or %d", rule, len(kept))
         for events in (self.path / BOARD).glob("events.out.tfevents.*"):
             events.unlink()
         for values in kept:
             self._show(values)
+
+    def check_model(self, name: str) -> None:
+        """Raises a `DataError` if `name`.keras was cut or overwritten since the run saved it."""
+        path = self.path / f"{name}.keras"
+        if path.exists() and not zipfile.is_zipfile(path):
+            rule = "A run needs the best model that it has saved: restore it, or remove it to go on without it"
+            raise DataError(f"{rule}. Received: {path}, which is damaged")
 
     def save_model(self, model: Any, name: str) -> None:
         """Saves `name`.keras, whole or not at all: Keras' own save can be interrupted."""

@@ -102,7 +102,7 @@ class Run:
         self.config, self.setup, self.folder, self.callbacks = config, setup, folder, callbacks
         self.task, self.data, self.plan, self.model = setup.task, setup.data, setup.plan, setup.model
         self.optimizer, self.stepper, self.team = setup.optimizer, setup.stepper, setup.team
-        self.checkpoints = Checkpoints(folder.path / CHECKPOINTS, config.average)
+        self.checkpoints = Checkpoints(folder.path / CHECKPOINTS, config.average, folder.run)
         self.variables = [*self.model.variables, *self.optimizer.variables]
         self.evaluator = Evaluator(setup)
         self.profiler = Profiler(folder.path / "profile", config.profile, folder.chief)
@@ -110,6 +110,7 @@ class Run:
         self.step = 0
         self.sums = Sums.none()
         self.unfinished: dict[str, Any] | None = None  # a record that still lacks its validation
+        self.recorded: list[int] | None = None  # `RunFolder.recorded` at the checkpoint that was restored
         self.best: float | None = None
         self.best_step: int | None = None
         self.worse = 0  # validations since the best one
@@ -120,8 +121,11 @@ class Run:
         header = self.checkpoints.restore(self.variables)
         if header is not None:
             self.step, self.sums, self.unfinished = header["step"], Sums.of(header["sums"]), header["unfinished"]
+            self.recorded = header.get("records")
             for name in VALIDATED:
                 setattr(self, name, header[name])
+            if self.best_step:
+                self.folder.check_model("best")
         elif self.config.init_from is not None:
             load_weights(self.model, model_file(self.config.init_from, "--init_from"), "--init_from")
         if self.step > self.plan.total_steps:
@@ -136,7 +140,7 @@ class Run:
     def train(self) -> dict[str, Any]:
         """Trains to the end, and returns the results."""
         # A record that is written again must not be there twice.
-        self.folder.forget_after(self.step - 1 if self.unfinished else self.step)
+        self.folder.forget_after(self.step - 1 if self.unfinished else self.step, self.recorded)
         batches = iter(self.setup.training(self.step))
         # A validation ends a record, whatever --log_every is.
         intervals = [every for every in (self.config.log_every, self.config.evaluate_steps) if every]
@@ -270,6 +274,7 @@ class Run:
         if self.folder.chief and needed:
             header = {name: getattr(self, name) for name in VALIDATED}
             header |= {"sums": self.sums.values(), "unfinished": self.unfinished, "seconds": self.clock.seconds}
+            header |= {"records": self.folder.recorded}
             self.checkpoints.save(self.step, self.variables, header, interim)
         self.clock.saved()
 
