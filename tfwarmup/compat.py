@@ -220,11 +220,16 @@ def take_over(new: Any, old: Any) -> None:
     if not old.built:
         return
     new.build(variables_of(old))
-    step_counter(new).assign(step_counter(old))
-    for name in ("_momentums", "_velocities", "_model_variables_moving_average", "_accumulated_gradients"):
-        for target, source in zip(getattr(new, name, []), getattr(old, name, []), strict=True):
+    as_before = accumulation_steps(new) == accumulation_steps(old)
+    step_counter(new).assign(step_counter(old) if as_before else updates_made(old) * accumulation_steps(new))
+    sources = {name: getattr(old, name) for name in ("_momentums", "_velocities")}
+    # Averages that begin now begin at the weights. With other micro-batches, those of half an update are left out.
+    sources["_model_variables_moving_average"] = getattr(old, "_model_variables_moving_average", variables_of(old))
+    sources["_accumulated_gradients"] = getattr(old, "_accumulated_gradients", []) if as_before else []
+    for name, source in sources.items():
+        for target, value in zip(getattr(new, name, []), source, strict=False):
             if target is not None:
-                target.assign(source)
+                target.assign(value)
 
 
 def built_in_optimizers(*names: str) -> tuple[type, ...]:

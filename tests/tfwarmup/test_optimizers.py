@@ -350,6 +350,31 @@ def test_all_options_are_taken_over_and_can_be_replaced():
     assert type(tfwarmup.RAdam.from_keras(old, rho_threshold=5.0)) is tfwarmup.RAdam
 
 
+@pytest.mark.skipif(KERAS < (3, 5), reason="the bias correction of Keras' Adam counts micro-batches")
+@pytest.mark.parametrize(("before", "after"), [(None, 2), (2, None), (2, 4)])
+def test_averages_and_another_accumulation_can_begin_when_an_optimizer_is_taken_over(before, after):
+    def run(before, after):
+        variable = keras.Variable(np.full(SHORT.shape[1], 0.5, "float32"))
+
+        def go_on(optimizer, gradients, times):
+            for gradient in np.repeat(gradients, times or 1, axis=0):
+                optimizer.apply([ops.convert_to_tensor(gradient)], [variable])
+
+        old = keras.optimizers.Adam(1e-2, gradient_accumulation_steps=before)
+        go_on(old, SHORT[:6], before)
+        if before and after:
+            go_on(old, SHORT[6:7], 1)  # half of an update
+        ours = tfwarmup.Adam.from_keras(old, gradient_accumulation_steps=after, use_ema=True, ema_momentum=0.5)
+        assert compat.updates_made(ours) == 6
+        go_on(ours, SHORT[10:16], after)
+        (average,) = (v for v in ours.variables if v.path.endswith("average"))
+        return numpy(variable), numpy(average)
+
+    (value, average), expected = run(before, after), run(None, None)
+    np.testing.assert_allclose(value, expected[0], rtol=0, atol=1e-6)
+    np.testing.assert_allclose(average, value, rtol=0, atol=0.05)  # and not 1 / 64 of the way from 0
+
+
 def test_a_loaded_model_goes_on_with_a_warmup_that_begins_then(tmp_path):
     model = small_model(keras.optimizers.Adam(1e-2, beta_2=0.9))
     model.fit(*small_data(), batch_size=16, epochs=3, verbose=0)
@@ -367,3 +392,5 @@ def test_a_loaded_model_goes_on_with_a_warmup_that_begins_then(tmp_path):
 def test_an_optimizer_that_is_not_keras_adam_is_refused(make):
     with pytest.raises(ValueError, match="`from_keras` needs Keras' Adam or AdamW, without AMSGrad. Received: "):
         tfwarmup.Adam.from_keras(make())
+    with pytest.raises(ValueError, match="`learning_rate` must be a finite number >= 0 or a `LearningRateSchedule`"):
+        tfwarmup.Adam.from_keras(keras.optimizers.Adam(lambda: 1e-3))

@@ -275,7 +275,7 @@ class Adam(Optimizer):
             received = checks.shown(optimizer)
             raise ValueError(f"`from_keras` needs Keras' Adam or AdamW, without AMSGrad. Received: {received}")
         rate = compat.learning_rate_of(old)
-        rate = rate if isinstance(rate, LearningRateSchedule) else compat.number(rate)
+        rate = rate if callable(rate) else compat.number(rate)
         own = {name: getattr(old, name) for name in checks.defaults(cls).keys() - {"name"} if hasattr(old, name)}
         new = cls(**own | {"learning_rate": rate} | options)
         compat.take_over(new, old)
