@@ -24,8 +24,8 @@ def critical_rate(model: Any, x: Any, y: Any, sample_weight: Any = None, *, seed
 
     The model moves along the update that its optimizer would make, by rates that are doubled and bisected: one gradient
     and nine forward passes. Larger rates overshoot, so that it is the largest safe rate of the next update, without
-    training: 0 if the loss falls at no rate, infinity if it falls at every rate. Weights, optimizer and random state
-    stay as they are. Weight decay is left out.
+    training: 0 if the loss falls at no rate, infinity if it falls at every rate, NaN if a loss scale would skip the
+    update. Weights, optimizer and random state stay as they are. Weight decay is left out.
 
     Args:
         model: A compiled model whose optimizer is Adam or AdamW of Keras, `tfwarmup.Adam` or `tfwarmup.RAdam`.
@@ -37,8 +37,12 @@ def critical_rate(model: Any, x: Any, y: Any, sample_weight: Any = None, *, seed
     """
     optimizer = compat.unwrapped(model.optimizer)
     _check(optimizer)
+    if not compat.weights_exist(model):
+        raise ValueError(f"The critical rate needs a model whose weights exist. Received: {checks.shown(model)}")
     batch = next(fresh_batches(lambda: [(x, y, sample_weight)], None, seed))
     directions = _directions(model, optimizer, batch, seed)
+    if directions is None:
+        return math.nan
     loss = loss_without_change(model, batch, seed)
     values = [ops.convert_to_tensor(variable) for variable in model.trainable_variables]
 
@@ -75,13 +79,15 @@ def _check(optimizer: Any) -> None:
         raise ValueError(f"The critical rate needs Adam or AdamW, without AMSGrad. Received: {checks.shown(optimizer)}")
 
 
-def _directions(model: Any, optimizer: Any, batch: Any, seed: int) -> list[np.ndarray]:
+def _directions(model: Any, optimizer: Any, batch: Any, seed: int) -> list[np.ndarray] | None:
     """The next update of each variable, at a rate of 1: Adam's formula with the moments that the batch leads to."""
     variables = model.trainable_variables
     everything = types.SimpleNamespace(
         variables=variables, take=lambda tensors: ops.concatenate([ops.cast(ops.ravel(x), "float32") for x in tensors])
     )
     flat = sampled_gradients(model, everything, seed, compiled=False)(batch)
+    if optimizer is not model.optimizer and not np.isfinite(flat).all():
+        return None  # skipped by the `LossScaleOptimizer`
     flat = flat / compat.number(model.optimizer.scale_loss(ops.ones(())))
     ends = np.cumsum([math.prod(variable.shape) for variable in variables])[:-1]
     parts = [part.reshape(variable.shape) for part, variable in zip(np.split(flat, ends), variables, strict=True)]

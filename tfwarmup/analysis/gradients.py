@@ -70,24 +70,29 @@ def sampled_gradients(model: Any, sample: Any, seed: int, compiled: bool = True)
     gradients = _BACKENDS[keras.backend.backend()](model, sample, seed_states, is_compiled)
 
     def of_batch(batch: Batch) -> np.ndarray:
-        seeds = [_tensor(generator.integers(2**31, size=2)) for _ in seed_states]
-        with _own_noise(int(generator.integers(2**31))):
+        seeds, own = _noise(generator, seed_states)
+        with _own_noise(own):
             return np.asarray(ops.convert_to_numpy(gradients(*batch, seeds)))
 
     return of_batch
 
 
 def loss_without_change(model: Any, batch: Batch, seed: int) -> Callable[[list[Any]], float]:
-    """Returns a function of the weights: the training loss of a batch, with the same noise at every call."""
+    """Returns a function of the weights: the training loss of a batch, with the noise of its `sampled_gradients`."""
     seed_states = [v for v in model.variables if v.name == "seed_generator_state"]
-    seeds = [_tensor(np.random.default_rng(seed).integers(2**31, size=2)) for _ in seed_states]
+    seeds, own = _noise(np.random.default_rng(seed), seed_states)
 
     def of_weights(weights: list[Any]) -> float:
         variables = [*model.trainable_variables, *seed_states]
-        with _own_noise(seed):
+        with _own_noise(own):
             return compat.number(_loss(model, zip(variables, [*weights, *seeds], strict=True), *batch))
 
     return of_weights
+
+
+def _noise(generator: np.random.Generator, seed_states: list[Any]) -> tuple[list[Any], int]:
+    """A state for each of Keras' seed generators, and a seed for what has none."""
+    return [_tensor(generator.integers(2**31, size=2)) for _ in seed_states], int(generator.integers(2**31))
 
 
 @contextlib.contextmanager

@@ -91,6 +91,21 @@ def test_nothing_changes_to_the_bit(make, trained):
     assert 0 < first < np.inf
 
 
+@pytest.mark.parametrize("seed", range(8))
+def test_the_losses_have_the_dropout_of_the_gradient(seed):
+    """Of one example with a random sign under each mask, another mask's gradient raises the loss half of the times."""
+    keras.utils.set_random_seed(seed)
+    layers = [keras.layers.Dropout(0.5), keras.layers.Dropout(0.5), keras.layers.Dense(1, use_bias=False)]
+    model = keras.Sequential([keras.Input((64,)), *layers])
+    model.compile(keras.optimizers.Adam(), loss="mse")
+    assert tfwarmup.critical_rate(model, np.random.normal(size=(1, 64)), np.zeros((1, 1)), seed=seed) > 0
+
+
+def test_a_gradient_that_overflows_has_no_update_and_no_critical_rate():
+    model = parabola(keras.optimizers.LossScaleOptimizer(tfwarmup.Adam(), initial_scale=3e38))
+    assert np.isnan(tfwarmup.critical_rate(model, 100 * X, Y))
+
+
 def test_a_run_with_the_callback_is_the_run_without_it_to_the_bit():
     ends = []
     for callbacks in ([], [tfwarmup.CriticalRate(X, Y, every=2)]):
@@ -150,3 +165,11 @@ def test_an_optimizer_whose_next_update_is_not_known_is_refused_before_the_first
         tfwarmup.critical_rate(small_model(make()), X, Y)
     with pytest.raises(ValueError, match=" Received: "):
         small_model(make()).fit(X, Y, verbose=0, callbacks=[tfwarmup.CriticalRate(X, Y)])
+
+
+@pytest.mark.once
+def test_a_model_without_weights_is_refused():
+    model = keras.Sequential([keras.layers.Dense(1)])
+    model.compile("adam", loss="mse")
+    with pytest.raises(ValueError, match="needs a model whose weights exist. Received: <Sequential"):
+        tfwarmup.critical_rate(model, X, Y)
