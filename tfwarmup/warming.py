@@ -155,19 +155,19 @@ def _restart(optimizer: Any, rule: Warmup | None, beta_2: float | None) -> Calla
     raw = compat.learning_rate_of(optimizer)
     old = raw if isinstance(raw, WarmupSchedule) else None
     own = optimizer.warmup if isinstance(optimizer, Adam) and not warms_up(raw) else None
-    if rule is None and old is None and (own is None or isinstance(own, warmups.NoWarmup)):
+    new = (own or getattr(old, "warmup", None)) if rule is None else _fitted(rule, optimizer, beta_2)
+    if new is None or (own is not None and isinstance(new, warmups.NoWarmup)):
         raise ValueError(
             "`restart_warmup` needs an optimizer with a warmup, or a `warmup` for it. Received: "
-            f"{type(optimizer).__name__} with learning_rate={checks.shown(raw)}, warmup=None"
+            f"{type(optimizer).__name__} with learning_rate={checks.shown(raw)}, warmup={rule}"
         )
     if own is not None:
-        new = own if rule is None else _fitted(rule, optimizer, beta_2)
         return _own_warmup(optimizer, new, optimizer.decay_after_warmup)
     _refuse_schedule_free(optimizer)
     rate = _rate(optimizer) if old is None else old.learning_rate
     schedule = WarmupSchedule(
         rate,
-        old.warmup if rule is None and old is not None else _fitted(rule, optimizer, beta_2),
+        new,
         decay_after_warmup=old is not None and old.decay_after_warmup,
         steps_per_update=compat.accumulation_steps(optimizer),
         start=compat.updates_made(optimizer),

@@ -263,6 +263,8 @@ def test_an_optimizer_without_a_warmup_has_none_to_restart():
         tfwarmup.Adam().restart_warmup()
     with pytest.raises(ValueError, match="These belong to a new warmup, which must be given. Received: "):
         tfwarmup.restart_warmup(small_model(RESTARTED["ours"]()), beta_2=0.9)
+    with pytest.raises(ValueError, match=r"or a `warmup` for it. Received: Adam .* warmup=NoWarmup\(\)"):
+        tfwarmup.restart_warmup(small_model(RESTARTED["ours"]()), "none")
     assert tfwarmup.warmup_factor(keras.optimizers.SGD()) == 1
 
 
