@@ -63,7 +63,7 @@ def test_every_public_name_is_listed_and_imported_by_a_star():
     names: dict[str, object] = {}
     exec("from tfwarmup import *", names)
     assert set(dir(tfwarmup)) == set(tfwarmup.__all__) == set(names) - {"__builtins__"}
-    assert {"WarmupCheck", "probes", "simulation", "tuning"} <= set(dir(tfwarmup))
+    assert {"WarmupCheck", "factors", "probes", "simulation", "tuning"} <= set(dir(tfwarmup))
 
 
 def test_the_wheel_holds_the_library_alone(egg):

@@ -3,7 +3,7 @@
 import importlib
 from typing import Any
 
-from tfwarmup import warmups
+from tfwarmup import factors, warmups
 from tfwarmup.decays import InverseSqrtDecay, Plateau, schedule
 from tfwarmup.distribution import reduce_first
 from tfwarmup.factors import FIRST_STEPS
@@ -49,6 +49,7 @@ __all__ = [
     "WarmupSchedule",
     "__version__",
     "effective_warmup_period",
+    "factors",
     "reduce_first",
     "restart_warmup",
     "schedule",
