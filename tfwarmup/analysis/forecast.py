@@ -74,8 +74,7 @@ def describe(optimizer: Any, updates: int) -> str:
     """
     checks.integer("updates", updates, least=1)
     members = compat.checked_members(optimizer)
-    lines = [" and ".join(map(str, forecasts(member, updates))) or "no warmup" for member in members]
-    return "\n".join(lines)
+    return "\n".join(" and ".join(map(str, forecasts(member, updates))) or "no warmup" for member in members)
 
 
 def updates_of(data: Any, batch_size: int | None = None, epochs: int = 1, accumulation: int = 1) -> int:
@@ -92,8 +91,9 @@ def updates_of(data: Any, batch_size: int | None = None, epochs: int = 1, accumu
     (470, 117)
     """
     first = keras.tree.flatten(data)[0] if isinstance(data, (tuple, list, dict)) else data
-    if checks.is_number(first) or hasattr(first, "shape"):
-        examples = first.shape[0] if hasattr(first, "shape") else checks.integer("data", first, least=1)
+    shape = tuple(getattr(first, "shape", ()))  # a number of numpy has an empty one
+    if checks.is_number(first) or shape:
+        examples = shape[0] if shape else checks.integer("data", first, least=1)
         batches = -(-examples // checks.integer("batch_size", 32 if batch_size is None else batch_size, least=1))
     elif batch_size is not None:
         raise ValueError(f"`batch_size` is for arrays: batches have theirs. Received: batch_size={batch_size!r}")

@@ -1,6 +1,7 @@
 """What is said about a warmup before the run is made: by `describe`, and by `WarmupCheck` when `fit` starts."""
 
 import keras
+import numpy as np
 import pytest
 
 import tfwarmup
@@ -162,6 +163,12 @@ def test_the_updates_of_a_run_are_those_that_fit_makes(name):
     model.fit(**data, epochs=5, shuffle=False, verbose=0, **options)
     counted = {"input": data["x"]} if name == "an array" else data["x"]
     assert tfwarmup.updates_of(counted, epochs=5, accumulation=3, **options) == updates_made(model.optimizer)
+
+
+@pytest.mark.once
+@pytest.mark.parametrize("number", [int, np.int64])
+def test_the_number_of_examples_is_any_integer(number):
+    assert tfwarmup.updates_of(number(33)) == 2
 
 
 @pytest.mark.parametrize(
