@@ -78,6 +78,7 @@ _ELSEWHERE = {
     "eps": "use `epsilon`",
     **dict.fromkeys(("warmup_steps", "num_warmup_steps", "warmup_period"), "use `warmup='linear'` and `period`"),
     **dict.fromkeys(("total_steps", "warmup_proportion", "min_lr", "decay"), "use `tfwarmup.schedule`, with `updates`"),
+    "warmup_ratio": "use `warmup='linear'`, `share` and `updates`",
     "sma_threshold": "use `rho_threshold` of `tfwarmup.RAdam`",
     "amsgrad": "there is no AMSGrad; `clip_update_rms=True` also holds back large updates",
 }

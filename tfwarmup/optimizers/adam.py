@@ -109,11 +109,11 @@ class Adam(Optimizer):
         **kwargs: Any,
     ) -> None:
         rate, beta_2 = checked_rate(learning_rate), checks.beta_2(beta_2)
-        of_warmup, options = warmups.split_options(kwargs)
+        of_warmup, options = warmups.split_options(checked_options(kwargs))
         rule = warmups.get("none" if warmup is None else warmup, period=period, **of_warmup).with_beta_2(beta_2)
         decay_waits = checked_decay(decay_after_warmup, rate, rule)
         check_schedules(rate, rule, beta_2)
-        super().__init__(learning_rate=rate, name=name, **checked_options(options))
+        super().__init__(learning_rate=rate, name=name, **options)
         self.beta_1 = checks.fraction("beta_1", beta_1)
         self.beta_2 = beta_2
         self.epsilon = checks.not_negative("epsilon", epsilon)

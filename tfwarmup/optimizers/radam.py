@@ -51,7 +51,7 @@ class RAdam(Adam):
         name: str | None = None,
         **kwargs: Any,
     ) -> None:
-        for option in ("warmup", "period", "initial"):
+        for option in ("warmup", "period", "initial", "share", "updates"):
             if kwargs.get(option) is not None:
                 raise ValueError(
                     f"`RAdam` has its own warmup and takes no `{option}`: two would multiply. For another warmup "
