@@ -68,7 +68,7 @@ class WarmupCheck(UpdateProbe):
             {name: np.array(values, "float64") for name, values in self.history.items()},
             warmup=self._warmup,
             rule_period=self._rule_period,
-            dynamic_end=self._dynamic_end(),
+            dynamic_end=getattr(unwrapped(self.model.optimizer), "warmup_done_at", None),
             beta_1=float(unwrapped(self.model.optimizer).beta_1),
         )
 
@@ -84,12 +84,11 @@ class WarmupCheck(UpdateProbe):
         self._warmup = _warmups_text(optimizer)
         beta_2 = compat.second_moment_beta_2(optimizer) or getattr(optimizer, "beta_2", None)
         self._rule_period = None if beta_2 is None else factors.untuned_linear_period(beta_2)
-        self._begin_mean()
         self._is_announced = False
         _warn_of_setters(optimizer)
 
     def on_epoch_begin(self, epoch: int, logs: dict[str, Any] | None = None) -> None:
-        self._begin_mean()
+        self._mean, self._count = 0.0, 0
         if not self._is_announced:
             self._announce(epoch)
             self._is_announced = True
@@ -141,12 +140,6 @@ class WarmupCheck(UpdateProbe):
                     "A warmup should take at most half of a run: use a smaller beta_2 or a shorter warmup. "
                     f"Received: {forecast}"
                 )
-
-    def _dynamic_end(self) -> int | None:
-        return getattr(unwrapped(self.model.optimizer), "warmup_done_at", None)
-
-    def _begin_mean(self) -> None:
-        self._mean, self._count = 0.0, 0
 
 
 def _warn_of_setters(optimizer: Any) -> None:

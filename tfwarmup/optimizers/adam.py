@@ -172,7 +172,7 @@ class Adam(Optimizer):
     @property
     def warmup_done_at(self) -> int | None:
         """The first update at the full rate after a dynamic warmup; `None` before that, and for other warmups."""
-        return None if self._watch is None else self._watch.done_at_number()
+        return None if self._watch is None else int(compat.number(self._watch.done_at)) or None
 
     @property
     def applied_factor(self) -> float | None:

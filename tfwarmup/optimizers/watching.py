@@ -47,10 +47,6 @@ class UpdateWatch:
         """omega_t of the last update."""
         return self.rule.factor(ops.convert_to_tensor(self.progress)[0], ops)
 
-    def done_at_number(self) -> int | None:
-        """The first update at the full rate; `None` before it is known."""
-        return int(compat.number(self.done_at)) or None
-
     def observe(self, gradients: Sequence[Any], variables: Sequence[Any]) -> None:
         """Takes an update into account that has been made, and not been counted yet.
 
