@@ -200,7 +200,7 @@ SHARE = 20  # writing the tables takes at most about one part in this many of th
 
 
 class Tables:
-    """results.csv, summary.csv, summary.md and, where a warmup is tuned, tuned.csv of the results so far."""
+    """results.csv, summary.csv, summary.md and, where a warmup is tuned, tuned.csv of the results at that time."""
 
     def __init__(self, folder: RunFolder, settings: Any, objective: Objective, results: dict[str, Result]) -> None:
         self._folder, self._base, self._objective = folder, base_values(settings), objective
@@ -208,11 +208,8 @@ class Tables:
         margin = margin_of(settings.task, data_name(settings.plain()))
         self._terms = Terms(margin, objective.unit, sweep_command(settings.task, str(folder.path / CONFIG)))
         self._grid = table_grid(settings) if settings.search == "grid" else None
-        self._results = dict(results)
+        self._results = results
         self._next = 0.0
-
-    def add(self, result: Result) -> None:
-        self._results[result.name] = result
 
     def write_soon(self) -> None:
         """Writes the files unless they were written a moment ago. A disk that is full for now does not end a sweep."""

@@ -3,7 +3,6 @@
 import atexit
 import contextlib
 import dataclasses
-import functools
 import logging
 import os
 import pathlib
@@ -30,6 +29,7 @@ CONNECTING = "import sys, ray; ray.init(address=sys.argv[1], log_to_driver=False
 REFUSED = re.compile("AuthToken|AuthenticationError|Unauthenticated")  # what Ray says to a wrong token, and to none
 WRONG_TOKEN = "a wrong or no token: set RAY_AUTH_MODE=token and RAY_AUTH_TOKEN or RAY_AUTH_TOKEN_PATH"
 NODE_SECONDS = 120.0  # for a node to import this package and look at its folder
+SECRET = secrets.token_hex(32)  # the token of a Ray that is started here, in no file that others may read
 MEMORY = 100 * 2**20  # of Ray's store of objects, which sweeps hardly use
 SHARES = 10_000  # Ray counts GPUs in ten-thousandths
 # Of a Ray that is started here.
@@ -43,23 +43,16 @@ LOCAL = {
 
 @dataclasses.dataclass(frozen=True)
 class Room:
-    """What a Ray has for the trials of a sweep.
+    """What a Ray has for the trials of a sweep."""
 
-    Args:
-        workers: How many trials may run at once; None for as many as fit.
-        cpus, gpus: What each trial takes. A fraction of a GPU is shared with other trials.
-        door: The socket of this machine's own node.
-    """
+    workers: int | None  # how many trials may run at once; None for as many as fit
+    cpus: float  # that each trial takes
+    gpus: float  # a fraction of a GPU is shared with other trials
+    door: str = ""  # the socket of this machine's own node; empty if it is not known
 
-    workers: int | None
-    cpus: float
-    gpus: float
-    door: str = ""
-
-    @property
-    def is_open(self) -> bool:
-        """Whether the node of this machine is alive. Ray itself needs a minute to notice, and then ends the process."""
-        return not self.door or is_open(self.door)
+    def fits(self, resources: Mapping[str, float]) -> bool:
+        """Whether a node with these resources has enough for a trial."""
+        return resources.get("CPU", 0.0) >= self.cpus and resources.get("GPU", 0.0) >= self.gpus
 
 
 def cluster_address(settings: Any) -> str | None:
@@ -86,7 +79,10 @@ def connected(settings: Any) -> Iterator[Room]:
             _check_nodes(settings)
             yield _room(settings, door)
         finally:
-            _disconnect(door)
+            if is_open(door):
+                import_ray().shutdown()
+            else:  # it would end this process in the middle of what it has to say
+                atexit.unregister(import_ray().shutdown)
 
 
 class Started(NamedTuple):
@@ -99,7 +95,7 @@ class Started(NamedTuple):
 @contextlib.contextmanager
 def started(cpus: float) -> Iterator[Started]:
     """Inside, a new Ray runs on this machine."""
-    mine = {**LOCAL, TOKEN: os.environ.get(TOKEN) or _token()}
+    mine = {**LOCAL, TOKEN: os.environ.get(TOKEN) or SECRET}
     with _environment(mine):
         ray = import_ray()  # reads some of the environment
         try:
@@ -110,12 +106,6 @@ def started(cpus: float) -> Iterator[Started]:
             yield Started({**mine, ADDRESS: info.address_info["gcs_address"]}, info.address_info["raylet_socket_name"])
         finally:
             ray.shutdown()
-
-
-@functools.cache
-def _token() -> str:
-    """What programs must know to use a Ray of this process, which cannot change it. In no file that others may read."""
-    return secrets.token_hex(32)
 
 
 def import_ray() -> Any:
@@ -151,8 +141,7 @@ def _connect(address: str) -> str:
 def _problem_of_connecting(address: str) -> str:
     """Why this machine cannot connect, found by another process: Ray itself tries for minutes without a limit."""
     command, said = [sys.executable, "-c", CONNECTING, address], ""
-    streams: dict[str, Any] = {"stdout": subprocess.DEVNULL, "stderr": subprocess.PIPE, "text": True}
-    with subprocess.Popen(command, **streams, errors="replace") as asking:
+    with subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, errors="replace") as asking:
         limit = threading.Timer(CONNECT_SECONDS, asking.kill)
         limit.start()
         try:
@@ -167,14 +156,6 @@ def _problem_of_connecting(address: str) -> str:
     if code == -signal.SIGKILL:
         return f"it does not answer within {CONNECT_SECONDS:g} s"
     return (said or f"exit code {code}") if code else ""
-
-
-def _disconnect(door: str) -> None:
-    ray = import_ray()
-    if is_open(door):
-        ray.shutdown()
-    else:  # it would end this process in the middle of what it has to say
-        atexit.unregister(ray.shutdown)
 
 
 def _init(**options: Any) -> Any:
@@ -195,15 +176,14 @@ def last_line(error: Exception) -> str:
 
 @contextlib.contextmanager
 def _environment(variables: Mapping[str, str]) -> Iterator[None]:
-    before = {name: os.environ.get(name) for name in variables}
+    before = {name: os.environ[name] for name in variables if name in os.environ}
     os.environ.update(variables)
     try:
         yield
     finally:
-        for name, value in before.items():
-            os.environ.pop(name, None)
-            if value is not None:
-                os.environ[name] = value
+        for name in variables:
+            del os.environ[name]
+        os.environ.update(before)
 
 
 def _room(settings: Any, door: str = "") -> Room:
@@ -212,15 +192,14 @@ def _room(settings: Any, door: str = "") -> Room:
     Raises:
         ConfigError: No node has enough for a trial.
     """
-    ray, address = import_ray(), cluster_address(settings)
-    total = ray.cluster_resources().get("GPU", 0.0)
-    gpus = settings.gpus_per_trial
+    ray, address, gpus = import_ray(), cluster_address(settings), settings.gpus_per_trial
     if gpus is None:
+        total = ray.cluster_resources().get("GPU", 0.0)
         gpus = min(total, 1.0) if address else gpu_share(total, settings.workers)
     workers = None if address and settings.workers == 1 else settings.workers
     room = Room(workers, settings.cpus_per_trial, gpus, door)
     nodes = [node["Resources"] for node in ray.nodes() if node["Alive"]]
-    if not any(fits(room, node) for node in nodes):
+    if not any(room.fits(node) for node in nodes):
         most = {name: max((node.get(name, 0.0) for node in nodes), default=0.0) for name in ("CPU", "GPU")}
         raise ConfigError(
             "--cpus_per_trial and --gpus_per_trial must not exceed what a node of the cluster has. "
@@ -231,6 +210,9 @@ def _room(settings: Any, door: str = "") -> Room:
 
 
 def is_open(door: str) -> bool:
+    """Whether the node of this machine is alive. Ray itself needs a minute to notice, and then ends the process."""
+    if not door:
+        return True
     with socket.socket(socket.AF_UNIX) as probe:
         return probe.connect_ex(door) == 0
 
@@ -251,44 +233,25 @@ def free_places(room: Room) -> int:
     return int(min(free.get(name, 0.0) // share for name, share in each.items() if share))
 
 
-def fits(room: Room, resources: Mapping[str, float]) -> bool:
-    return resources.get("CPU", 0.0) >= room.cpus and resources.get("GPU", 0.0) >= room.gpus
+def surroundings() -> dict[str, Any]:
+    """What results depend on besides flags and data, on this node."""
+    return {"Python": this_machine()["python"], **versions(), "git revision": git_revision()}
 
 
-@contextlib.contextmanager
-def probe_file(output_dir: str) -> Iterator[str]:
-    """A file where the folder of the sweep is or will be, which every node must see."""
-    folder = pathlib.Path(output_dir).absolute()
-    folder = next(each for each in (folder, *folder.parents) if each.is_dir())
-    with tempfile.NamedTemporaryFile(prefix=".tfwarmup-", dir=folder) as file:
-        yield file.name
+def differences(expected: Mapping[str, Any], output_dir: str, seen: str) -> str:
+    """What keeps this node from running trials of a sweep, in words; empty if nothing does.
 
-
-class Node(NamedTuple):
-    """A machine of a cluster, with what results depend on."""
-
-    name: str
-    sees_folder: bool
-    versions: dict[str, Any]
-
-
-def this_node(path: str) -> Node:
-    """This node, and whether it sees a path of the driver's; an empty one is always seen."""
-    python = {"Python": this_machine()["python"]}
-    seen = not path or pathlib.Path(path).exists()
-    return Node(socket.gethostname(), seen, {**python, **versions(), "git revision": git_revision()})
-
-
-def differences(node: Node, output_dir: str) -> list[str]:
-    """What keeps a node from running trials of this sweep, in words."""
-    ours = this_node("").versions
-    other = [
-        f"{name} {node.versions.get(name)} instead of {ours.get(name)}"
-        for name in {**ours, **node.versions}
-        if node.versions.get(name) != ours.get(name)
-    ]
-    unseen = [] if node.sees_folder else [f"no --output_dir={output_dir}"]
-    return [f"{node.name} has {', '.join([*other, *unseen])}"] if other or unseen else []
+    Args:
+        expected: The surroundings of the process that runs the sweep.
+        output_dir: The folder of the sweep.
+        seen: A path that this node must see.
+    """
+    here = surroundings()
+    names = [name for name in {**expected, **here} if here.get(name) != expected.get(name)]
+    wrong = [f"{name} {here.get(name)} instead of {expected.get(name)}" for name in names]
+    if not os.path.exists(seen):
+        wrong.append(f"no --output_dir={output_dir}")
+    return f"{socket.gethostname()} has {', '.join(wrong)}" if wrong else ""
 
 
 def _check_nodes(settings: Any) -> None:
@@ -297,20 +260,23 @@ def _check_nodes(settings: Any) -> None:
     from ray.util.scheduling_strategies import NodeAffinitySchedulingStrategy
 
     room = _room(settings)
-    nodes = [node for node in ray.nodes() if node["Alive"] and fits(room, node["Resources"])]
-    look = ray.remote(num_cpus=0, max_retries=0)(this_node)
-    rule = "Every node must have this checkout, its packages, and --output_dir at the same paths"
-    with probe_file(settings.output_dir) as probe, signals.postponed():
+    nodes = [node for node in ray.nodes() if node["Alive"] and room.fits(node["Resources"])]
+    look = ray.remote(num_cpus=0, max_retries=0)(differences)
+    folder = pathlib.Path(settings.output_dir).absolute()
+    existing = next(each for each in (folder, *folder.parents) if each.is_dir())
+    with tempfile.NamedTemporaryFile(prefix=".tfwarmup-", dir=existing) as probe, signals.postponed():
         asked = {}
         for node in nodes:
             place = NodeAffinitySchedulingStrategy(node["NodeID"], soft=False)
-            asked[look.options(scheduling_strategy=place).remote(probe)] = node["NodeManagerHostname"]
+            answer = look.options(scheduling_strategy=place).remote(surroundings(), settings.output_dir, probe.name)
+            asked[answer] = node["NodeManagerHostname"]
         for answer, name in asked.items():
             try:
-                wrong = differences(ray.get(answer, timeout=NODE_SECONDS), settings.output_dir)
+                wrong = ray.get(answer, timeout=NODE_SECONDS)
             except ray.exceptions.TaskUnschedulableError:  # the node has left in the meantime
                 continue
             except ray.exceptions.RayError as error:
-                wrong = [f"{name} ({last_line(error)})"]
+                wrong = f"{name} ({last_line(error)})"
             if wrong:
-                raise ConfigError(f"{rule}. Received: {wrong[0]}")
+                rule = "Every node must have this checkout, its packages, and --output_dir at the same paths"
+                raise ConfigError(f"{rule}. Received: {wrong}")

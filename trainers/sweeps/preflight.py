@@ -1,7 +1,7 @@
 """Checks before the first trial what every trial of a sweep needs: data, a batch that fits, and optimizers."""
 
 import pathlib
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 from trainers.engine.checkpoint import model_file
@@ -18,25 +18,18 @@ from trainers.system.errors import ConfigError
 from trainers.system.files import UnreadableError, read_object
 
 
-def check_cells(
-    settings: Any, task: Task, cells: Iterable[Point], results: Iterable[Result] = (), setups: Setups | None = None
-) -> None:
-    """Raises a `ConfigError` or `DataError` if there are cells that cannot be run.
+def check_cells(settings: Any, task: Task, cells: Sequence[Point], results: Iterable[Result], setups: Setups) -> None:
+    """Raises a `ConfigError` or `DataError` if there are cells that cannot be run, or results made with other data.
 
-    Args:
-        settings: The settings of the sweep.
-        task: The task that it trains.
-        cells: The cells to run.
-        results: Existing results of the sweep, which must have been made with the same data.
-        setups: If given, keeps the setup made here for the first trial.
+    The setup made here for the first trial stays in `setups`.
     """
     finished = {_others(settings, result.values): result.trial for result in results if result.status != "failed"}
-    for configs in _config_groups(settings, cells):
+    for number, configs in enumerate(_config_groups(settings, cells)):
         first = configs[0]
         if first.init_from is not None:
             model_file(first.init_from, "--init_from")
-        beginning = setups(first, task) if setups and is_reusable(first) else Beginning(first, task)
-        setups = None  # only the first trial starts soon
+        starts_soon = number == 0 and is_reusable(first)
+        beginning = setups(first, task) if starts_soon else Beginning(first, task)
         for config in configs:
             bare_optimizer(config, beginning.plan.steps_per_epoch, beginning.plan.total_steps)
         trial = finished.get(_others(settings, {name: getattr(first, name) for name in settings.axes}))
@@ -67,14 +60,9 @@ def _check_data(settings: Any, trial: str, data: str) -> None:
         )
 
 
-def _config_groups(settings: Any, cells: Iterable[Point]) -> list[list[Config]]:
+def _config_groups(settings: Any, cells: Sequence[Point]) -> Iterable[list[Config]]:
     """The configs of cells, one for all seeds, in groups that need the same data and batches."""
     groups: dict[str, list[Config]] = {}
-    seen = set()
-    for cell in cells:
-        config = trial_config(settings, cell.values, "-")
-        point = tuple(sorted((name, value) for name, value in cell.values.items() if name != "seed"))
-        if point not in seen:
-            seen.add(point)
-            groups.setdefault(str(without_values(config)), []).append(config)
-    return list(groups.values())
+    for config in dict.fromkeys(trial_config(settings, {**cell.values, "seed": cells[0].seed}, "-") for cell in cells):
+        groups.setdefault(str(without_values(config)), []).append(config)
+    return groups.values()

@@ -57,19 +57,12 @@ class GridSource:
 
 @dataclasses.dataclass(frozen=True)
 class Job:
-    """A run to hand out.
-
-    Args:
-        cell: Its hyperparameters.
-        take_over: Whether a worker that was given it before may still be alive and write.
-        not_before: When it may be handed out.
-        busy_since: When it was first found to be in the hands of another process.
-    """
+    """A run to hand out."""
 
     cell: Point
-    take_over: bool = False
-    not_before: float = 0.0
-    busy_since: float | None = None
+    take_over: bool = False  # whether a worker that was given it before may still be alive and write
+    not_before: float = 0.0  # when it may be handed out
+    busy_since: float | None = None  # when it was first found to be in the hands of another process
 
 
 class Queue:

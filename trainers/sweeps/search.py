@@ -62,18 +62,14 @@ class SearchSource:
 
     def _score(self, trial: Trial, results: list[Result | None]) -> None:
         """Reports the mean over seeds to the oracle. A run that diverged counts as the worst value so far."""
-        values = [self._value(result) for result in results]
+        ended = [result for result in results if result is not None and result.status != "failed"]
+        values = [self._worst if result.objective is None else result.objective for result in ended]
         known = [value for value in values if value is not None]
-        trial.status = TrialStatus.COMPLETED if len(known) == len(values) else TrialStatus.FAILED
+        trial.status = TrialStatus.COMPLETED if len(known) == len(results) else TrialStatus.FAILED
         if trial.status == TrialStatus.COMPLETED:
             score = math.fsum(known) / len(known)
             self.oracle.update_trial(trial.trial_id, {self.objective.name: score})
         self.oracle.end_trial(trial)
-
-    def _value(self, result: Result | None) -> float | None:
-        if result is None or result.status == "failed":
-            return None
-        return self._worst if result.objective is None else result.objective
 
     def _cell(self, values: dict[str, Any], seed: int) -> Point:
         others = {name: values[name] for name in self.settings.axes}
@@ -93,11 +89,12 @@ def _make_oracle(settings: Any, objective: keras_tuner.Objective) -> keras_tuner
         "seed": settings.seed or NO_SEED,
         "max_consecutive_failed_trials": 10**9,  # a sweep continues after failures
     }
-    if settings.search == "hyperband":
-        oracle = without_files(HyperbandOracle)(max_epochs=_units(settings), **options)
-    else:
-        kind = {"random": RandomSearchOracle, "bayesian": BayesianOptimizationOracle}[settings.search]
-        oracle = without_files(kind)(max_trials=settings.trials, **options)
+    kind, length = {
+        "random": (RandomSearchOracle, {"max_trials": settings.trials}),
+        "bayesian": (BayesianOptimizationOracle, {"max_trials": settings.trials}),
+        "hyperband": (HyperbandOracle, {"max_epochs": _units(settings)}),
+    }[settings.search]
+    oracle = without_files(kind)(**length, **options)
     oracle.verbose = 0
     return oracle
 

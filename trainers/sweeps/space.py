@@ -50,10 +50,9 @@ def parse_axes(texts: Iterable[str], config_class: type[Config]) -> Axes:
 
 
 def _axis_values(name: str, texts: list[str], config_class: type[Config]) -> tuple[Any, ...]:
-    field = {field.name: field for field in dataclasses.fields(config_class)}.get(name)
     require(name not in OWN_AXES, f"--sweep must be another flag; use {OWN_AXES.get(name)} for this one", name)
-    if field is None:
-        raise ConfigError(f"{AXIS_RULE}. Received: {name!r}")
+    require(name in config_class.__dataclass_fields__, AXIS_RULE, name)
+    field = config_class.__dataclass_fields__[name]
     require(field.metadata["identity"] is not False, "--sweep must be a flag that changes the result of a run", name)
     kind = _value_type(typing.get_type_hints(config_class)[name])
     require(kind is not None, "--sweep must be a flag with one value", name)

@@ -26,8 +26,6 @@ ERRORS_SHOWN = 3
 class TableWriter(Protocol):
     """Writes the files with the results of a sweep."""
 
-    def add(self, result: Result) -> None: ...
-
     def write_soon(self) -> None:
         """Writes the files unless they were written a moment ago."""
 
@@ -35,17 +33,12 @@ class TableWriter(Protocol):
         """Writes the files and returns the summary for the terminal."""
 
 
-# Makes a writer of a folder, the settings, the objective, and the results so far.
+# Makes a writer of a folder, the settings, the objective, and the results, to which more are added.
 MakeTables = Callable[[RunFolder, Any, Objective, dict[str, Result]], TableWriter]
 
 
 def run_sweep(settings: Any, make_tables: MakeTables) -> str:
-    """Runs what is not done yet, writes the tables, and returns the summary.
-
-    Raises:
-        ConfigError, DataError: before anything is written.
-        IncompleteError: Runs have failed, or have no result. The tables hold what there is.
-    """
+    """Runs what is not done yet, writes the tables, and returns the summary; see `trainers.sweep.sweep`."""
     return _dry_run(settings) if settings.dry_run else SweepRun(settings, make_tables).run()
 
 
@@ -106,8 +99,7 @@ class SweepRun:
         known, hidden = done if self.is_grid else 0, not self.settings.progress
         with tqdm(total=queue.source.total, initial=known, unit="trial", desc="sweep", disable=hidden) as bar:
             for result in runs(queue, workers):
-                self.results[result.name] = result
-                tables.add(result)
+                self.results[result.name] = result  # in the tables too
                 bar.set_postfix_str(self._best())
                 bar.update()
                 tables.write_soon()

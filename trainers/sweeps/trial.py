@@ -63,11 +63,8 @@ class Trials:
     def run(self, name: str, values: dict[str, Any], take_over: bool = False) -> Result:
         """Returns the result of a trial, after running it if there is none. A trial that failed is tried again.
 
-        Args:
-            name: The name of the cell.
-            values: The hyperparameters.
-            take_over: Whether another worker had it, which may still come back: its folder gets another name, so that
-                nothing that this worker still writes has an effect.
+        With `take_over`, another worker had it, which may still come back: its folder gets another name, so that
+        nothing that this worker still writes has an effect.
 
         Raises:
             InUseError: Another process is running it.
@@ -75,8 +72,7 @@ class Trials:
             OSError: The result cannot be written.
         """
         folder = newest_folder(self.folder, name)
-        known = _known(folder)
-        if known is not None and known.status != "failed":
+        if (folder / RESULT).exists() and (known := read_result(folder)).status != "failed":
             return known
         if take_over:
             folder = _take_over(folder)
@@ -123,22 +119,13 @@ def _attempts(folder: pathlib.Path, step: int) -> int:
 
 
 def run_cell(task: Task, config: Config, setups: Setups, values: dict[str, Any], before: float = 0.0) -> Result:
-    """Trains and returns the result, even of a failure. A run that was killed is resumed.
-
-    Args:
-        task: The task to train.
-        config: The config of the run.
-        setups: Makes the setup.
-        values: The hyperparameters of the run.
-        before: Seconds that the run has taken in earlier processes.
-    """
-    began = time.perf_counter()
-    folder, metrics = pathlib.Path(config.output_dir), {}
+    """Trains and returns the result, even of a failure. `before` are the seconds that earlier processes have taken."""
+    began, results = time.perf_counter(), {}
+    folder, objective = pathlib.Path(config.output_dir), f"val_{task.objective}"
     status, error = "done", ""
     try:
         results = train(task, config, make_setup=setups)
-        metrics = {name: value for name, value in results.items() if isinstance(value, float)}
-        _write_board(folder, values, f"val_{task.objective}")
+        _write_board(folder, values, objective)
     except InUseError:
         raise
     except DivergedError as diverged:
@@ -148,11 +135,8 @@ def run_cell(task: Task, config: Config, setups: Setups, values: dict[str, Any],
     seconds, environment = before + time.perf_counter() - began, this_environment()
     if status != "done":
         return Result(folder.name, values, status, None, {}, seconds, error, environment)
-    return Result.measured(folder.name, values, metrics[f"val_{task.objective}"], metrics, seconds, environment)
-
-
-def _known(folder: pathlib.Path) -> Result | None:
-    return read_result(folder) if (folder / RESULT).exists() else None
+    metrics = {name: value for name, value in results.items() if isinstance(value, float)}
+    return Result.measured(folder.name, values, metrics[objective], metrics, seconds, environment)
 
 
 def _take_over(folder: pathlib.Path) -> pathlib.Path:

@@ -14,7 +14,7 @@ import ray
 from trainers.engine.flags import stored_config
 from trainers.results.methods import Point
 from trainers.results.trials import Result
-from trainers.sweeps.cluster import Node, Room, differences, free_places, import_ray, last_line, this_node
+from trainers.sweeps.cluster import Room, differences, free_places, is_open, last_line, surroundings
 from trainers.sweeps.queue import Job, Outcome, Returned
 from trainers.sweeps.space import sweep_config_class
 from trainers.system import signals
@@ -43,8 +43,8 @@ class Worker:
         self._settings = stored_config(sweep_config_class(unpacked(task)), settings)
         self._trials: Any = None
 
-    def surroundings(self, folder: str) -> Node:
-        return this_node(folder)
+    def differences(self, *given: Any) -> str:
+        return differences(*given)
 
     def prepare(self) -> None:
         """Imports TensorFlow and the task, which takes seconds."""
@@ -52,14 +52,9 @@ class Worker:
 
         self._trials = self._trials or Trials(self._settings)
 
-    def check(self, cells: Sequence[Point], results: Sequence[Result]) -> Exception | None:
-        """The error of `Trials.check`, if there is one."""
+    def check(self, cells: Sequence[Point], results: Sequence[Result]) -> None:
         self.prepare()
-        try:
-            self._trials.check(cells, results)
-        except (ConfigError, DataError) as error:
-            return type(error)(str(error))
-        return None
+        self._trials.check(cells, results)
 
     def run(self, job: Job) -> Outcome:
         self.prepare()
@@ -103,9 +98,10 @@ def ray_workers(settings: Any, room: Room, runs: int, kind: type[Any] = Worker) 
 
 @dataclasses.dataclass(eq=False)
 class _Actor:
-    """The handle of an actor, and when it was last heard of."""
+    """The handle of an actor, the run that it has, and when it was last heard of."""
 
     handle: Any
+    job: Job | None = None
     heard: float = 0.0
     ping: Any = None  # that has not been answered yet
 
@@ -118,12 +114,10 @@ class RayWorkers:
     """
 
     def __init__(self, settings: Any, room: Room, runs: int, kind: type[Any]) -> None:
-        self._ray = import_ray()
         self._settings, self._room, self._runs = settings, room, runs
-        self._kind = self._ray.remote(concurrency_groups={CONTROL: 2})(kind)
+        self._kind = ray.remote(concurrency_groups={CONTROL: 2})(kind)
         self._arguments = (packed(settings.task), settings.plain(), room.gpus > 0)
-        self._starting: dict[Any, _Actor] = {}  # by their first answer
-        self._busy: dict[Any, tuple[_Actor, Job]] = {}  # by their outcome
+        self._asked: dict[Any, _Actor] = {}  # those that start or run a trial, by the answer that is awaited
         self._idle: list[_Actor] = []
         self._refused: list[_Actor] = []  # they stay, so that Ray starts no other in their place
         self._failed_starts = 0
@@ -143,26 +137,29 @@ class RayWorkers:
         while not self._answered([answer], POLL_SECONDS):
             signals.raise_if_requested()
         try:
-            error = self._ray.get(answer)
-        except self._ray.exceptions.RayError as lost:
-            raise RuntimeError(f"the check of the first trials has failed: {last_line(lost)}") from lost
-        if error is not None:
-            raise error
+            ray.get(answer)
+        except ray.exceptions.RayError as error:
+            cause = getattr(error, "cause", None)
+            if isinstance(cause, ConfigError | DataError):
+                raise cause from None
+            raise RuntimeError(f"the check of the first trials has failed: {last_line(error)}") from error
 
     def start(self, job: Job) -> None:
         with signals.deferred():
             actor = self._idle.pop()
-            actor.heard, actor.ping = time.monotonic(), None
-            self._busy[actor.handle.run.remote(job)] = (actor, job)
+            actor.job, actor.heard, actor.ping = job, time.monotonic(), None
+            self._asked[actor.handle.run.remote(job)] = actor
 
     def finished(self) -> list[tuple[Job, Outcome]]:
         self._look_after_ray()
         with signals.deferred():  # a signal must not interrupt Ray
-            answers = self._answered([*self._starting, *self._busy], POLL_SECONDS)
-            ended = [self._end(answer) for answer in answers if answer in self._busy]
-            for answer in answers:
-                if answer in self._starting:
-                    self._begin(answer)
+            ended: list[tuple[Job, Outcome]] = []
+            for answer in self._answered(list(self._asked), POLL_SECONDS):
+                actor = self._asked.pop(answer)
+                if actor.job is None:
+                    self._begin(actor, answer)
+                else:
+                    ended.append((actor.job, self._end(actor, answer)))
             ended += self._lose_silent()
             self._end_idle()
             self._start_actors()
@@ -172,47 +169,47 @@ class RayWorkers:
     def stop(self, number: int) -> None:
         """Makes every trial end with a checkpoint, as a signal would, and waits for it."""
         with signals.deferred():
-            for actor, _ in self._busy.values():
-                actor.handle.stop.remote(number)
-            if self._busy:
-                self._ray.wait(list(self._busy), num_returns=len(self._busy), timeout=SAVING_SECONDS)
+            running = [answer for answer, actor in self._asked.items() if actor.job is not None]
+            for answer in running:
+                self._asked[answer].handle.stop.remote(number)
+            if running:
+                ray.wait(running, num_returns=len(running), timeout=SAVING_SECONDS)
 
     def end(self) -> None:
-        if not self._room.is_open:
+        if not is_open(self._room.door):
             return
         with signals.deferred():
-            busy = [actor for actor, _ in self._busy.values()]
-            for actor in [*self._starting.values(), *busy, *self._idle, *self._refused]:
-                self._ray.kill(actor.handle)
+            for actor in [*self._asked.values(), *self._idle, *self._refused]:
+                ray.kill(actor.handle)
 
     def _look_after_ray(self) -> None:
         now = time.monotonic()
         if now > self._next_look:
             self._next_look = now + LOOK_SECONDS
-            if not self._room.is_open:
+            if not is_open(self._room.door):
                 raise IncompleteError("Ray has ended", advice="Run the same command again to resume")
 
     def _start_actors(self) -> None:
         """Asks Ray for workers, unless one is free. Those for which there is no room yet begin when there is."""
         if self._idle:
             return
-        missing = self._runs - len(self._starting) - len(self._busy)
         if self._room.workers is not None:
-            missing = min(missing, self._room.workers - len(self._starting) - len(self._busy))
+            places = self._room.workers - len(self._asked)
         else:  # one more than there is room for, to notice when the cluster grows
-            missing = 0 if self._starting else min(missing, free_places(self._room) + 1)
-        folder = self._settings.output_dir if os.path.isdir(self._settings.output_dir) else ""
-        for _ in range(missing):
+            is_starting = any(actor.job is None for actor in self._asked.values())
+            places = 0 if is_starting else free_places(self._room) + 1
+        folder = self._settings.output_dir
+        given = surroundings(), folder, folder if os.path.isdir(folder) else os.sep
+        for _ in range(min(places, self._runs - len(self._asked))):
             options = {"num_cpus": self._room.cpus, "num_gpus": self._room.gpus}
             handle = self._kind.options(max_restarts=0, max_task_retries=0, **options).remote(*self._arguments)
-            self._starting[handle.surroundings.remote(folder)] = _Actor(handle)
+            self._asked[handle.differences.remote(*given)] = _Actor(handle)
 
-    def _begin(self, answer: Any) -> None:
+    def _begin(self, actor: _Actor, answer: Any) -> None:
         """Accepts a worker that has started, or refuses it."""
-        actor = self._starting.pop(answer)
         try:
-            wrong = differences(self._ray.get(answer), self._settings.output_dir)
-        except self._ray.exceptions.RayError as error:
+            wrong = ray.get(answer)
+        except ray.exceptions.RayError as error:
             self._failed_starts += 1
             if self._failed_starts > STARTS:
                 raise ConfigError(f"Workers must be able to start. Received: {last_line(error)}") from error
@@ -220,37 +217,38 @@ class RayWorkers:
         self._failed_starts = 0
         if wrong:
             self._refused.append(actor)
-            logging.warning("a worker is not used: %s", ", ".join(wrong))
+            logging.warning("a worker is not used: %s", wrong)
             return
         actor.handle.prepare.remote()
         actor.heard = time.monotonic()
         self._idle.append(actor)
 
-    def _end(self, answer: Any) -> tuple[Job, Outcome]:
-        actor, job = self._busy.pop(answer)
+    def _end(self, actor: _Actor, answer: Any) -> Outcome:
         try:
-            outcome: Outcome = self._ray.get(answer)
-        except self._ray.exceptions.RayActorError:
-            self._ray.kill(actor.handle)
-            return job, Returned.LOST
-        except self._ray.exceptions.RayError as error:
+            outcome: Outcome = ray.get(answer)
+        except ray.exceptions.RayActorError:
+            ray.kill(actor.handle)
+            return Returned.LOST
+        except ray.exceptions.RayError as error:
             outcome = last_line(error)
-        actor.heard = time.monotonic()
+        actor.job, actor.heard = None, time.monotonic()
         self._idle.append(actor)
-        return job, outcome
+        return outcome
 
     def _lose_silent(self) -> list[tuple[Job, Outcome]]:
         """Kills the workers that have not answered for too long, and returns their runs."""
         now, timeout = time.monotonic(), self._settings.worker_timeout
         away, self._looked = now - self._looked > timeout / 2, now  # this process itself was suspended
         lost: list[tuple[Job, Outcome]] = []
-        for answer, (actor, job) in list(self._busy.items()):
+        for answer, actor in list(self._asked.items()):
+            if actor.job is None:
+                continue
             if away or (actor.ping is not None and self._answered([actor.ping], 0)):
                 actor.heard, actor.ping = now, None
             if now - actor.heard > timeout:
-                del self._busy[answer]
-                self._ray.kill(actor.handle)
-                lost.append((job, Returned.LOST))
+                del self._asked[answer]
+                ray.kill(actor.handle)
+                lost.append((actor.job, Returned.LOST))
             elif actor.ping is None and now - actor.heard > min(timeout / PINGS, PING_SECONDS_AT_MOST):
                 actor.ping = actor.handle.ping.remote()
         return lost
@@ -260,7 +258,7 @@ class RayWorkers:
         now = time.monotonic()
         for actor in [actor for actor in self._idle[:-1] if now - actor.heard > IDLE_SECONDS]:
             self._idle.remove(actor)
-            self._ray.kill(actor.handle)
+            ray.kill(actor.handle)
 
     def _answered(self, answers: Sequence[Any], seconds: float) -> list[Any]:
         """Waits until something is answered, for a limited time, and returns everything that is."""
@@ -268,6 +266,6 @@ class RayWorkers:
             if not answers:
                 time.sleep(seconds)
                 return []
-            self._ray.wait(list(answers), timeout=seconds)
-            ready, _ = self._ray.wait(list(answers), num_returns=len(answers), timeout=0)
+            ray.wait(list(answers), timeout=seconds)
+            ready, _ = ray.wait(list(answers), num_returns=len(answers), timeout=0)
         return list(ready)
