@@ -1,5 +1,7 @@
 """Made-up sweeps that several test files share."""
 
+import csv
+import io
 import itertools
 
 import numpy as np
@@ -65,6 +67,10 @@ def noisy_sweep(effects, seeds=3, rows=4, noise=0.1, seed=0):
         return 20 + effects[warmup] + shared[seed] + rng.normal(0, noise)
 
     return sweep(objective, grid)
+
+
+def csv_rows(text):
+    return list(csv.DictReader(io.StringIO(text)))
 
 
 CELLS = [Point(1e-2, 0.9, "none", seed) for seed in (1, 2)]

@@ -1,6 +1,5 @@
 """Sweeps: every cell once, whatever happens, with the result that a run of its own would have."""
 
-import csv
 import json
 import re
 
@@ -8,6 +7,7 @@ import numpy as np
 import pytest
 
 from tests.trainers.helpers import ROOT, final_weights, records, status
+from tests.trainers.sweeps import csv_rows
 from trainers.engine.flags import make_config
 from trainers.engine.program import parse_arguments
 from trainers.engine.run import train
@@ -53,7 +53,7 @@ def swept(tmp_path_factory):
 def test_a_sweep_runs_every_cell_and_prints_the_papers_table(swept):
     folder, said = swept
     assert len(read_results(folder)) == 16
-    rows = list(csv.DictReader((folder / "results.csv").read_text().splitlines()))
+    rows = csv_rows((folder / "results.csv").read_text())
     assert {row["status"] for row in rows} == {"done"}
     assert {(row["learning_rate"], row["beta_2"], row["warmup"], row["seed"]) for row in rows} == {
         (str(cell.learning_rate), str(cell.beta_2), cell.warmup, str(cell.seed)) for cell in grid(settings(folder))

@@ -1,6 +1,4 @@
-import csv
 import dataclasses
-import io
 import json
 import math
 import random
@@ -8,7 +6,7 @@ import random
 import numpy as np
 import pytest
 
-from tests.trainers.sweeps import results_csv
+from tests.trainers.sweeps import csv_rows, results_csv
 from trainers.results.results_csv import parse_results, read_frame, read_table
 from trainers.results.trials import Result
 
@@ -22,10 +20,6 @@ GRID = {
 
 def values(learning_rate=3e-4, beta_2=0.999, warmup="radam", seed=1):
     return {"learning_rate": learning_rate, "beta_2": beta_2, "warmup": warmup, "seed": seed}
-
-
-def rows(text):
-    return list(csv.DictReader(io.StringIO(text)))
 
 
 @pytest.mark.parametrize(
@@ -76,14 +70,14 @@ def test_csv_has_a_row_for_each_run_in_the_order_of_the_grid():
     for seed in range(5):
         random.Random(seed).shuffle(results)
         assert results_csv(results, "loss", GRID) == expected
-    assert [row["trial"] for row in rows(expected)] == list("012345")
-    assert [float(row["loss"]) for row in rows(expected)] == [i / 3 for i in range(6)]
+    assert [row["trial"] for row in csv_rows(expected)] == list("012345")
+    assert [float(row["loss"]) for row in csv_rows(expected)] == [i / 3 for i in range(6)]
 
 
 def test_csv_without_a_grid_sorts_numbers_by_size_and_names_by_the_alphabet():
     points = [values(1e-2), values(3e-4, warmup="untuned_linear"), values(3e-4, seed=10), values(3e-4, seed=2)]
     results = [Result.measured(str(i), point, 0.0, {}, 1.0) for i, point in enumerate(points)]
-    assert [row["trial"] for row in rows(results_csv(results, "loss"))] == ["3", "2", "1", "0"]
+    assert [row["trial"] for row in csv_rows(results_csv(results, "loss"))] == ["3", "2", "1", "0"]
 
 
 MADE_WITH = (
@@ -105,7 +99,7 @@ def test_csv_says_everything_about_every_run():
         "a,0.0003,0.999,radam,1,,0.5,2.0,9.0,,1.5,done,,,3.15.1,,,,,,,,,4",
         "b,0.0003,0.999,radam,2,,,,,0.25,2.5,diverged,,,,,,,,,,,,",
     ]
-    failed = rows(text)[2]
+    failed = csv_rows(text)[2]
     assert failed["error"] == 'out of memory,\n"quoted"'
     assert (failed["dropout"], failed["loss"], failed["status"]) == ("0.1", "", "failed")
 

@@ -1,6 +1,5 @@
 import csv
 import dataclasses
-import io
 import math
 import statistics
 import types
@@ -8,7 +7,7 @@ import types
 import pytest
 
 from tests.trainers import reports
-from tests.trainers.sweeps import GRID, summary_of, sweep
+from tests.trainers.sweeps import GRID, csv_rows, summary_of, sweep
 from trainers.evidence.summary import COLUMNS, Tables, cell_text, summary_csv
 from trainers.reports.tables import sweep_table
 from trainers.results.results_csv import read_results
@@ -89,10 +88,6 @@ def small_table(*arguments, **options):
 TERMS = Terms(margin_of("image_classification", "photographs"), "points")
 
 
-def cell_rows(table):
-    return list(csv.DictReader(io.StringIO(summary_csv(table))))
-
-
 def test_markdown_is_the_papers_table_and_its_comparison():
     assert told(title="Digits", terms=TERMS).markdown() == MARKDOWN
 
@@ -112,7 +107,7 @@ def test_methods_stand_in_the_order_of_the_grid_and_rows_ascend():
 
 
 def test_csv_has_a_row_for_each_cell():
-    rows = cell_rows(small_table())
+    rows = csv_rows(summary_csv(small_table()))
     assert len(rows) == 8
     assert list(rows[0]) == ["learning_rate", "beta_2", "warmup", *COLUMNS]
     assert float(rows[1]["mean"]) == pytest.approx(statistics.mean([1.08, 1.3, 1.52]), rel=1e-15)
@@ -126,7 +121,7 @@ def test_a_sweep_that_still_runs_shows_what_is_to_come():
     summary = told(sweep(objective)[:4])
     assert "| 3e-4 | 0.99 | \N{EN DASH} | \N{EN DASH} |" in summary.markdown()
     assert "radam: 12 runs planned, 1 diverged, 11 missing." in summary.markdown()
-    assert cell_rows(summary.table)[0]["missing"] == "3"
+    assert csv_rows(summary_csv(summary.table))[0]["missing"] == "3"
 
 
 @pytest.mark.parametrize("grid", [GRID, None])
@@ -303,6 +298,6 @@ def test_an_error_is_told_in_per_cent_everywhere_with_the_same_digits(tmp_path):
     assert "1e-3           0.99    5.65 ± 0.05     5.65 ± 0.05" in printed
     assert "| 1e-3 | 0.99 | 5.65 ± 0.05 | 5.65 ± 0.05 |" in (path / "summary.md").read_text()
     assert printed.startswith("Sweep of image_classification: validation error, %, lower is better\n")
-    rows = list(csv.reader(io.StringIO((path / "summary.csv").read_text())))
+    rows = list(csv.reader((path / "summary.csv").read_text().splitlines()))
     assert [[str(value) for value in record] for record in shown.records] == rows
     assert (float(rows[1][3]), rows[1][-1]) == (pytest.approx(5.65, rel=1e-14), "validation error, %")

@@ -1,11 +1,11 @@
 """A trial in its folder: begun, resumed, taken over, and its result written once."""
 
+import concurrent.futures
 import json
-from concurrent.futures import ThreadPoolExecutor
 
 import pytest
 
-from tests.trainers.helpers import stopped_at_a_checkpoint, wait_for
+from tests.trainers.helpers import snapshot, stopped_at_a_checkpoint, wait_for
 from tests.trainers.sweeps import CELLS, result_of
 from tests.trainers.tiny_sweep import settings
 from trainers.results.results_csv import read_results
@@ -18,17 +18,17 @@ def test_a_late_worker_cannot_overwrite_what_another_has_taken_over(tmp_path):
     """It hangs in the middle of its run, and wakes up when the run has been done by another."""
     cell, gate = CELLS[0], tmp_path / "gate"
     late = Trials(settings(tmp_path, waiting_seed=1, gate=str(gate)))
-    hanging = ThreadPoolExecutor().submit(late.run, cell.name, cell.values)
-    wait_for((tmp_path / "trials" / cell.name / "status").exists)
-    with pytest.raises(InUseError):
-        Trials(settings(tmp_path)).run(cell.name, cell.values)
-    result = Trials(settings(tmp_path)).run(cell.name, cell.values, take_over=True)
-    folder = tmp_path / "trials" / f"{cell.name}@2"
-    before = {path: path.read_bytes() for path in folder.rglob("*") if path.is_file()}
-    gate.touch()
-    with pytest.raises(LostTrialError):
-        hanging.result(timeout=20)
-    assert {path: path.read_bytes() for path in folder.rglob("*") if path.is_file()} == before
+    with concurrent.futures.ThreadPoolExecutor() as pool:
+        hanging = pool.submit(late.run, cell.name, cell.values)
+        wait_for((tmp_path / "trials" / cell.name / "status").exists)
+        with pytest.raises(InUseError):
+            Trials(settings(tmp_path)).run(cell.name, cell.values)
+        result = Trials(settings(tmp_path)).run(cell.name, cell.values, take_over=True)
+        before = snapshot(tmp_path / "trials" / f"{cell.name}@2")
+        gate.touch()
+        with pytest.raises(LostTrialError):
+            hanging.result(timeout=60)
+    assert snapshot(tmp_path / "trials" / f"{cell.name}@2") == before
     assert read_results(tmp_path) == [result]
     assert (result.status, result.name) == ("done", cell.name)
     assert Trials(settings(tmp_path)).run(cell.name, cell.values) == result

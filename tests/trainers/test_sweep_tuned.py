@@ -1,8 +1,6 @@
 """Tuned against untuned warmup: chosen on some seeds, judged on the others."""
 
-import csv
 import dataclasses
-import io
 import itertools
 import math
 
@@ -10,7 +8,7 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from tests.trainers.sweeps import summary_of
+from tests.trainers.sweeps import csv_rows, summary_of
 from trainers.evidence.tuned import duels_csv, outcomes
 from trainers.results.trials import Result
 
@@ -58,7 +56,7 @@ def test_shares_are_chosen_among_shares_and_periods_among_periods():
     assert table.methods == ("linear 10", "linear 100", "linear 5 %", "linear 10 %", "radam")
     by_period, by_share = summary.duels
     assert (by_period.periods, by_share.periods) == ((10.0, 10.0), (0.05, 0.05))
-    first, second = csv.DictReader(io.StringIO(duels_csv(table, [by_period, by_share])))
+    first, second = csv_rows(duels_csv(table, [by_period, by_share]))
     assert (first["period_1"], first["share_1"]) == ("10.0", "")
     assert (second["period_1"], second["share_1"], second["difference"]) == ("", "0.05", "-2.0")
     page = summary.markdown()
@@ -129,7 +127,7 @@ def test_the_file_has_a_row_for_each_cell_and_the_outcome_is_over_all():
         lambda rate, w, period, seed: shift[rate] * bool(period) + seed * 0.1 * bool(period), rates=shift
     )
     summary = summary_of(results)
-    rows = list(csv.DictReader(io.StringIO(duels_csv(summary.table, summary.duels))))
+    rows = csv_rows(duels_csv(summary.table, summary.duels))
     assert [row["learning_rate"] for row in rows] == ["0.001", "0.01"]
     assert [float(row["difference"]) for row in rows] == pytest.approx([1.15, 3.15])
     (outcome,) = outcomes(summary.duels)

@@ -4,6 +4,7 @@ import json
 import os
 import random
 import signal
+import socket
 import sys
 import time
 
@@ -16,6 +17,9 @@ from tests.trainers.tiny_sweep import settings, start, values_of
 from trainers.engine.checkpoint import Checkpoints
 from trainers.results.results_csv import read_results
 from trainers.sweep import sweep
+from trainers.sweeps import cluster
+from trainers.sweeps.cluster import differences, surroundings
+from trainers.system.environment import versions
 from trainers.system.errors import ConfigError
 
 pytestmark = pytest.mark.xdist_group("ray")  # one at a time
@@ -118,11 +122,8 @@ def test_a_lost_ray_does_not_stop_workers_from_writing_and_nothing_is_run_twice(
     wait_for(lambda: read_results(tmp_path / "run"))
     everyone = children_of(process)
     next(child for child in everyone if child.name() == "raylet").kill()
-    try:
-        process.communicate(timeout=120)
-    finally:
-        process.kill()
-        process.communicate()
+    _, errors = finish(process, code=4, seconds=120)
+    assert "incomplete: Ray has ended. Run the same command again to resume" in errors
     ends_like(calm, tmp_path / "run", start(tmp_path / "run", workers=2, worker_timeout=20, **LONGER))
     assert len(list((tmp_path / "run/trials").glob("*/result.json"))) == 8
 
@@ -197,16 +198,6 @@ def test_a_killed_sweep_ends_like_an_undisturbed_one(swept, tmp_path):
 
 
 @pytest.mark.slow
-def test_a_second_start_of_the_program_is_refused(tmp_path):
-    process = start(tmp_path / "run", **LONGER)
-    wait_for(lambda: read_results(tmp_path / "run"))
-    _, errors = finish(start(tmp_path / "run", **LONGER), code=2)
-    assert "--output_dir must not be in use by another process" in errors
-    finish(process)
-    assert len(read_results(tmp_path / "run")) == 8
-
-
-@pytest.mark.slow
 def test_a_cluster_is_used_as_it_grows_and_shrinks_and_nodes_that_differ_are_not(tmp_path):
     told = json.loads(isolated(sys.executable, "-m", "tests.trainers.joining", str(tmp_path)).splitlines()[-1])
     rule = "error: Every node must have this checkout, its packages, and --output_dir at the same paths. Received: "
@@ -236,6 +227,16 @@ def test_ray_that_is_not_installed_is_named_with_its_extra(tmp_path, monkeypatch
     with pytest.raises(ConfigError, match=r"need Ray: pip install -e '.\[ray\]'. Received: Ray is not installed"):
         sweep(settings(tmp_path / "run", workers=2))
     assert not (tmp_path / "run").exists()
+    sweep(settings(tmp_path / "run"))  # one worker is this process
+    assert len(read_results(tmp_path / "run")) == 8
+
+
+def test_another_version_or_revision_of_a_node_is_named():
+    assert differences(surroundings(), "run", os.sep) == ""
+    others = surroundings() | {"keras": "2.0", "git revision": "0" * 40}
+    said = differences(others, "run", os.sep)
+    assert said.startswith(f"{socket.gethostname()} has keras {versions()['keras']} instead of 2.0, git revision ")
+    assert said.endswith(f" instead of {'0' * 40}")
 
 
 @pytest.mark.parametrize(
@@ -255,6 +256,15 @@ def test_an_address_without_ray_is_refused_soon(address, received, by_variable, 
     with pytest.raises(ConfigError, match=f"--ray_address must be the host:port of a Ray .* Received: {received}"):
         sweep(settings(tmp_path / "run", **flag))
     assert time.monotonic() - began < 10
+    assert not (tmp_path / "run").exists()
+
+
+def test_an_address_that_is_silent_is_refused_after_a_limit(tmp_path, monkeypatch):
+    monkeypatch.setattr(cluster, "CONNECT_SECONDS", 1.0)
+    with socket.create_server(("127.0.0.1", 0)) as silent:
+        address = f"127.0.0.1:{silent.getsockname()[1]}"
+        with pytest.raises(ConfigError, match=rf"Received: '{address}' \(it does not answer within 1 s\)"):
+            sweep(settings(tmp_path / "run", ray_address=address))
     assert not (tmp_path / "run").exists()
 
 
