@@ -6,8 +6,8 @@ import pytest
 
 from trainers import sweep
 from trainers.engine.flags import make_config
+from trainers.engine.reuse import is_reusable
 from trainers.results.methods import RIVAL_STYLES, RIVALS, STYLES, style_of
-from trainers.sweeps.reuse import is_reusable
 from trainers.sweeps.space import sweep_config_class, trial_config
 from trainers.system.errors import ConfigError
 from trainers.tasks.images.config import ImageConfig

@@ -10,12 +10,12 @@ from tests.trainers.helpers import ROOT, final_weights, records, status
 from tests.trainers.sweeps import csv_rows
 from trainers.engine.flags import make_config
 from trainers.engine.program import parse_arguments
+from trainers.engine.reuse import Setups
 from trainers.engine.run import train
 from trainers.results.methods import Point
 from trainers.results.results_csv import read_results
 from trainers.sweep import named_task, sweep
 from trainers.sweeps import trial
-from trainers.sweeps.reuse import Setups
 from trainers.sweeps.space import grid, sweep_config_class, trial_config
 from trainers.system.errors import ConfigError
 from trainers.tasks import load_task

@@ -7,12 +7,12 @@ from typing import Any
 from trainers.engine.checkpoint import model_file
 from trainers.engine.config import Config
 from trainers.engine.optimizers import bare_optimizer
+from trainers.engine.reuse import Setups, is_reusable, without_values
 from trainers.engine.setup import Beginning
 from trainers.engine.task import Task
 from trainers.results.layout import CONFIG, TRIALS
 from trainers.results.methods import FIELDS, TUNED_FLAGS, Point
 from trainers.results.trials import Result
-from trainers.sweeps.reuse import Setups, is_reusable, without_values
 from trainers.sweeps.space import trial_config
 from trainers.system.errors import ConfigError
 from trainers.system.files import UnreadableError, read_object

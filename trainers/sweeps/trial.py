@@ -14,6 +14,7 @@ from tensorboard.plugins.hparams import api as hparams
 from trainers.engine.checkpoint import Checkpoints
 from trainers.engine.config import Config
 from trainers.engine.folder import board_tag
+from trainers.engine.reuse import Setups
 from trainers.engine.run import train
 from trainers.engine.setup import intra_op_threads
 from trainers.engine.task import Task
@@ -22,7 +23,6 @@ from trainers.results.methods import Point
 from trainers.results.trials import Result, newest_folder, read_result
 from trainers.sweeps.preflight import check_cells
 from trainers.sweeps.queue import Job, Outcome, Returned
-from trainers.sweeps.reuse import Setups
 from trainers.sweeps.space import trial_config
 from trainers.system.access import LOCK, InUseError, check_unlocked
 from trainers.system.environment import git_revision, this_machine, versions
