@@ -9,7 +9,7 @@ import pathlib
 import sys
 import time
 
-from tests.trainers.helpers import wait_for
+from tests.trainers.helpers import finish, wait_for
 from tests.trainers.nodes import ADDRESS, Node, workers
 from tests.trainers.tiny_sweep import start
 
@@ -17,10 +17,10 @@ RUNS = {"warmups": ("none",), "seeds": (1, 2, 3), "learning_rates": (1e-3, 1e-2)
 SLOW = {"step_seconds": 0.5, "steps": 8}
 
 
-def ended(process):
-    """The exit code and the last line of its errors."""
-    _, errors = process.communicate(timeout=120)
-    return process.returncode, errors.splitlines()[-1]
+def refusal(folder, **more):
+    """What a sweep says that does not begin."""
+    _, errors = finish(start(folder / "shared/run", **RUNS, **more), code=2, seconds=120)
+    return errors.splitlines()[-1]
 
 
 def other_version(folder):
@@ -35,12 +35,12 @@ def refusals(folder):
     """What a sweep says at its start of nodes that cannot run its trials."""
     seen = {}
     lacking = Node(folder, gpus=1, without=folder / "shared").wait()
-    seen["folder"] = ended(start(folder / "shared/run", **RUNS))
+    seen["folder"] = refusal(folder)
     lacking.end()
     other = Node(folder, gpus=1, PYTHONPATH=other_version(folder)).wait()
-    seen["version"] = ended(start(folder / "shared/run", **RUNS))
+    seen["version"] = refusal(folder)
     other.end()
-    seen["room"] = ended(start(folder / "shared/run", **RUNS, gpus_per_trial=8))
+    seen["room"] = refusal(folder, gpus_per_trial=8)
     seen["written"] = sorted(path.name for path in (folder / "shared").iterdir())
     return seen
 
@@ -59,21 +59,23 @@ def growth(folder):
     node.end()
     wait_for(lambda: len(workers("")) == 1)
     foreign = Node(folder, gpus=1, PYTHONPATH=str(folder / "other"))  # it is not used, and the sweep goes on
-    _, errors = process.communicate(timeout=240)
+    _, errors = finish(process, seconds=240)
     foreign.end()
-    gpus = sorted({path.read_text() for path in (folder / "shared/run/trials").glob("*/gpus")})
-    return {"counts": counts, "code": process.returncode, "gpus": gpus, "warned": errors}
+    return {"counts": counts, "warned": errors}
+
+
+def gpus_of(run):
+    """The GPUs that the trials of a sweep have seen."""
+    return sorted({path.read_text() for path in (run / "trials").glob("*/gpus")})
 
 
 def main(folder):
     (folder / "shared").mkdir()
     head = Node(folder, head=True, cpus=2, gpus=1).wait()
     seen = refusals(folder) | growth(folder)
-    hidden = start(folder / "shared/hidden", **{**RUNS, "seeds": (1,)}, gpus_per_trial=0)
-    seen["hidden"] = ended(hidden)[0]
-    seen["no_gpus"] = sorted({path.read_text() for path in (folder / "shared/hidden/trials").glob("*/gpus")})
+    finish(start(folder / "shared/hidden", **{**RUNS, "seeds": (1,)}, gpus_per_trial=0))
     head.end()
-    print(json.dumps(seen))
+    print(json.dumps({**seen, "gpus": [gpus_of(folder / "shared" / name) for name in ("run", "hidden")]}))
 
 
 if __name__ == "__main__":

@@ -201,24 +201,15 @@ def test_a_killed_sweep_ends_like_an_undisturbed_one(swept, tmp_path):
 def test_a_cluster_is_used_as_it_grows_and_shrinks_and_nodes_that_differ_are_not(tmp_path):
     told = json.loads(isolated(sys.executable, "-m", "tests.trainers.joining", str(tmp_path)).splitlines()[-1])
     rule = "error: Every node must have this checkout, its packages, and --output_dir at the same paths. Received: "
-    for name, found in (
-        ("folder", f"no --output_dir={tmp_path}/shared/run"),
-        ("version", "keras-hub 0.0.1 instead of"),
-    ):
-        code, line = told[name]
-        assert code == 2
-        assert line.startswith(rule)
-        assert found in line
-    code, line = told["room"]
-    assert (code, line.partition("Received: ")[2]) == (
-        2,
-        "1 CPUs and 8 GPUs, and no node has more than 2 CPUs and 1 GPUs",
-    )
+    assert told["folder"].startswith(rule)
+    assert told["folder"].endswith(f"no --output_dir={tmp_path}/shared/run")
+    assert told["version"].startswith(rule)
+    assert "keras-hub 0.0.1 instead of" in told["version"]
+    assert told["room"].endswith("1 CPUs and 8 GPUs, and no node has more than 2 CPUs and 1 GPUs")
     assert told["written"] == []
-    assert (told["counts"], told["code"]) == ([1, 2], 0)
+    assert told["counts"] == [1, 2]
     assert "a worker is not used: " in told["warned"]
-    assert told["gpus"] == ["0"]
-    assert (told["hidden"], told["no_gpus"]) == (0, ["-1"])
+    assert told["gpus"] == [["0"], ["-1"]]
     assert {status for status, *_ in values_of(tmp_path / "shared/run").values()} == {"done"}
 
 

@@ -187,11 +187,7 @@ def _environment(variables: Mapping[str, str]) -> Iterator[None]:
 
 
 def _room(settings: Any, door: str = "") -> Room:
-    """How many trials may run at once, and what each of them takes.
-
-    Raises:
-        ConfigError: No node has enough for a trial.
-    """
+    """How many trials may run at once, and what each of them takes; a `ConfigError` if no node has enough for one."""
     ray, address, gpus = import_ray(), cluster_address(settings), settings.gpus_per_trial
     if gpus is None:
         total = ray.cluster_resources().get("GPU", 0.0)
