@@ -1,5 +1,6 @@
 """The reproduction: every step once, whatever happens, and a page at the end."""
 
+import contextlib
 import csv
 import dataclasses
 import json
@@ -13,9 +14,10 @@ from tqdm import tqdm
 from tests.pages import ROOT
 from tests.trainers.helpers import finish, program, status
 from trainers.engine.flags import make_config
-from trainers.reproduce import ReproductionConfig, reproduce
+from trainers.reproduce import ReproductionConfig, _ray_for, reproduce
 from trainers.reproduction.progress import StepProgress
 from trainers.reproduction.steps import FULL, PLANS, QUICK
+from trainers.sweeps.cluster import Started
 from trainers.sweeps.space import grid
 from trainers.system.errors import ConfigError
 
@@ -227,6 +229,26 @@ def test_killed_at_any_moment_it_goes_on_where_it_was(whole, tmp_path):
     assert not any("1 of 3, Adam's updates" in line for line in said)
     for name in NAMES[1:]:
         assert results(tmp_path / name) == results(whole[0] / name)
+
+
+def test_ray_is_started_once_for_all_sweeps_unless_there_is_one(monkeypatch):
+    starts = []
+
+    @contextlib.contextmanager
+    def started(cpus):
+        starts.append(cpus)
+        yield Started({"RAY_ADDRESS": "here"}, "")
+
+    monkeypatch.setattr("trainers.reproduce.started", started)
+    monkeypatch.delenv("RAY_ADDRESS", raising=False)
+    with _ray_for(QUICK, 2) as environment:
+        assert environment == {"RAY_ADDRESS": "here"}
+    without_sweeps = [step for step in QUICK if not step.is_sweep]
+    for steps, workers, address in ((QUICK, 1, ""), (without_sweeps, 2, ""), (QUICK, 2, "host:6379")):
+        monkeypatch.setenv("RAY_ADDRESS", address)
+        with _ray_for(steps, workers) as environment:
+            assert environment == {}
+    assert starts == [2]
 
 
 def test_a_copy_of_kept_results_counts_as_done(tmp_path):

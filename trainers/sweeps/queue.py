@@ -36,16 +36,12 @@ class GridSource:
 
     keras-tuner's own grid derives the next cell from those that have ended: it forgets some after a kill, and hands out
     only one at a time, however many workers there are.
-
-    Attributes:
-        planned: The cells so far, by their names.
-        total: The number of runs; None if it is not known.
     """
 
     def __init__(self, cells: Iterable[Point]) -> None:
         self._waiting = collections.deque(cells)
-        self.planned = {cell.name: cell for cell in self._waiting}
-        self.total: int | None = len(self._waiting)
+        self.planned = {cell.name: cell for cell in self._waiting}  # the cells so far, by their names
+        self.total: int | None = len(self._waiting)  # the number of runs; None if it is not known
 
     def next(self) -> Point | None:
         """A cell to run; None if there is none, or none before more results are known."""
