@@ -225,17 +225,17 @@ def test_other_hyperparameters_become_columns_of_the_rows():
 @pytest.mark.parametrize(
     ("cell", "seeds", "text"),
     [
-        (Cell({1: 19.4, 2: 19.5, 3: 19.6}), 3, "19.5 ± 0.1"),
-        (Cell({1: 19.4, 2: 19.6}, {3: "diverged"}), 3, "19.5 ± 0.1 (2 of 3; 1 diverged)"),
-        (Cell({1: 19.4}, {2: "diverged", 3: "failed", 4: "failed"}), 4, "19.4 (1 of 4; 1 diverged, 2 failed)"),
-        (Cell({1: 19.4, 2: 19.6}), 3, "19.5 ± 0.1 (2 of 3)"),
-        (Cell({1: 19.44}), 1, "19.4"),
-        (Cell(ends=dict.fromkeys((1, 2, 3), "diverged")), 3, "diverged (3 of 3)"),
-        (Cell(ends=dict.fromkeys((1, 2, 3), "failed")), 3, "failed (3 of 3)"),
-        (Cell(ends={1: "diverged", 2: "failed"}), 3, "diverged (1 of 3), failed (1 of 3)"),
-        (Cell(ends={1: "failed"}), 1, "failed"),
+        (Cell.of([19.4, 19.5, 19.6]), 3, "19.5 ± 0.1"),
+        (Cell.of([19.4, 19.6], ["diverged"]), 3, "19.5 ± 0.1 (2 of 3; 1 diverged)"),
+        (Cell.of([19.4], ["diverged", "failed", "failed"]), 4, "19.4 (1 of 4; 1 diverged, 2 failed)"),
+        (Cell.of([19.4, 19.6]), 3, "19.5 ± 0.1 (2 of 3)"),
+        (Cell.of([19.44]), 1, "19.4"),
+        (Cell.of([], ["diverged"] * 3), 3, "diverged (3 of 3)"),
+        (Cell.of([], ["failed"] * 3), 3, "failed (3 of 3)"),
+        (Cell.of([], ["diverged", "failed"]), 3, "diverged (1 of 3), failed (1 of 3)"),
+        (Cell.of([], ["failed"]), 1, "failed"),
         (Cell(), 3, "\N{EN DASH}"),
-        (Cell({1: -0.01, 2: -0.02}), 2, "0.0 ± 0.0"),
+        (Cell.of([-0.01, -0.02]), 2, "0.0 ± 0.0"),
     ],
 )
 def test_a_cell_says_how_many_seeds_it_stands_for(cell, seeds, text):

@@ -47,7 +47,7 @@ def mixtures(runs: DataFrame) -> list[str]:
 PAPERS = ("learning_rate", "beta_2", "learning rate", "β₂")
 DEFAULT_TERMS = Terms()
 ENDS = ("diverged", "failed", "missing")  # of runs that are not done
-COLUMNS = ("mean", "std", "n", *ENDS, "objective")
+COLUMNS = ("mean", "std", "n", *ENDS, "objective")  # the numbers of a cell, and what they are of
 
 
 def summary_csv(table: Table) -> str:
@@ -59,10 +59,7 @@ def summary_frame(table: Table) -> DataFrame:
 
     The numbers are those of the other tables, in the unit of the objective, with all digits.
     """
-    rows = [
-        [*row, method, cell.mean, cell.deviation, cell.n, *map(cell.count, ENDS), table.objective]
-        for (row, method), cell in table.cells.items()
-    ]
+    rows = [[*row, method, *cell, table.objective] for (row, method), cell in table.cells.items()]
     return DataFrame(rows, columns=[*table.row_names, METHOD, *COLUMNS], dtype=object)
 
 
@@ -133,10 +130,10 @@ def cell_lines(table: Table) -> list[list[str]]:
 def cell_text(cell: Cell, seeds: int, places: int) -> str:
     """Mean and standard deviation; with the number of seeds if some are missing.
 
-    >>> cell_text(Cell({1: 19.4, 2: 19.6}, {3: "diverged"}), seeds=3, places=1)
+    >>> cell_text(Cell.of([19.4, 19.6], ["diverged"]), seeds=3, places=1)
     '19.5 ± 0.1 (2 of 3; 1 diverged)'
     """
-    ends = {name: cell.count(name) for name in ENDS[:2] if cell.count(name)}
+    ends = {name: count for name, count in (("diverged", cell.diverged), ("failed", cell.failed)) if count}
     if cell.mean is None:
         said = ends if seeds == 1 else (f"{name} ({count} of {seeds})" for name, count in ends.items())
         return ", ".join(said) or NOTHING

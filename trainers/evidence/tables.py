@@ -146,7 +146,7 @@ def _over_cells(table: Table, method: str) -> Cell:
     """The mean over all cells, for each seed that has a value in all of them."""
     values = table.values(method)
     whole = values[:, ~np.isnan(values).any(axis=0)] if len(values) else np.zeros((1, 0))
-    return Cell(dict(enumerate(whole.mean(axis=0).tolist())))
+    return Cell.of(whole.mean(axis=0).tolist())
 
 
 def _link(sweep: Sweep, page: pathlib.Path) -> str:

@@ -92,9 +92,10 @@ def paper_table(name: str, table: PaperTable) -> PageTable:
 def seed_table(name: str, caption: str, table: Table) -> PageTable:
     """The value of every seed behind the cells of a sweep."""
     headings = [*map(label_of, table.row_names), "method", *(f"seed {seed}" for seed in table.seeds)]
+    values = {method: table.values(method).tolist() for method in table.methods}
     rows = [
-        [*map(value_text, row), label_of(method), *map(table.cell(row, method).values.get, table.seeds)]
-        for row in table.rows
+        [*map(value_text, row), label_of(method), *(None if math.isnan(each) else each for each in values[method][at])]
+        for at, row in enumerate(table.rows)
         for method in table.methods
     ]
     return plain_table(name, caption, headings, rows, labels=len(table.row_names) + 1, folded=True)

@@ -6,7 +6,7 @@ import itertools
 import math
 import numbers
 from collections.abc import Iterable, Mapping, Sequence
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 from pandas import DataFrame
@@ -22,41 +22,33 @@ DONE, MISSING = "done", "missing"  # a planned run without a result is missing
 Row = tuple[Any, ...]
 
 
-@dataclasses.dataclass(frozen=True)
-class Cell:
-    """Runs that differ only in the seed."""
+class Cell(NamedTuple):
+    """Runs that differ only in the seed: what those that are done reach, and how many others there are."""
 
-    values: Mapping[Any, float] = dataclasses.field(default_factory=dict)  # of the runs that are done, by seed
-    ends: Mapping[Any, str] = dataclasses.field(default_factory=dict)  # how the others ended, by seed
+    mean: float | None = None
+    deviation: float | None = None  # of a sample; None for fewer than two seeds
+    n: int = 0
+    diverged: int = 0
+    failed: int = 0
+    missing: int = 0
 
-    @property
-    def n(self) -> int:
-        return len(self.values)
+    @classmethod
+    def of(cls, values: Sequence[float], others: Sequence[str] = ()) -> "Cell":
+        """The cell of the values of the runs that are done, and of how the others ended.
 
-    def count(self, status: str) -> int:
-        """How many runs have "diverged" or "failed", or are "missing"."""
-        return list(self.ends.values()).count(status)
+        >>> Cell.of([1.0, 2.0, 3.0], ["failed"])
+        Cell(mean=2.0, deviation=1.0, n=3, diverged=0, failed=1, missing=0)
+        """
+        n, deviation = len(values), None
+        mean = math.fsum(values) / n if n else None
+        if mean is not None and n > 1:
+            deviation = math.sqrt(math.fsum((value - mean) ** 2 for value in values) / (n - 1))
+        return cls(mean, deviation, n, *map(others.count, ("diverged", "failed", MISSING)))
 
     @property
     def runs(self) -> int:
         """How many runs have ended."""
-        return self.n + len(self.ends) - self.count(MISSING)
-
-    @property
-    def mean(self) -> float | None:
-        return math.fsum(self.values.values()) / self.n if self.values else None
-
-    @property
-    def deviation(self) -> float | None:
-        """The sample standard deviation over seeds, None for fewer than two.
-
-        >>> Cell({1: 1.0, 2: 2.0, 3: 3.0}).deviation
-        1.0
-        """
-        mean = self.mean
-        if mean is None or self.n < 2:
-            return None
-        return math.sqrt(math.fsum((value - mean) ** 2 for value in self.values.values()) / (self.n - 1))
+        return self.n + self.diverged + self.failed
 
 
 @dataclasses.dataclass(frozen=True)
@@ -87,11 +79,14 @@ class Table:
 
     @functools.cached_property
     def cells(self) -> Mapping[tuple[Row, str], Cell]:
-        found = {at: Cell({}, {}) for at in itertools.product(self.rows, self.methods)}
-        for row, method, seed, value, status in self.runs.itertuples(index=False, name=None):
-            cell: Any = found[self.rows[row], method]
-            (cell.values if status == DONE else cell.ends)[seed] = value if status == DONE else status
-        return found
+        found: Any = {at: ([], []) for at in itertools.product(self.rows, self.methods)}
+        for row, method, _, value, status in self.runs.itertuples(index=False, name=None):
+            values, others = found[self.rows[row], method]
+            if status == DONE:
+                values.append(value)
+            else:
+                others.append(status)
+        return {at: Cell.of(*runs) for at, runs in found.items()}
 
     def cell(self, row: Row, method: str) -> Cell:
         return self.cells.get((row, method), Cell())
