@@ -2,6 +2,7 @@
 
 import dataclasses
 from collections.abc import Iterable, Sequence
+from typing import NamedTuple
 
 import numpy as np
 
@@ -15,41 +16,23 @@ from trainers.study.failures import Place, Trained
 LINEAR, DYNAMIC, ROOT, GI_ADAM = "untuned_linear", "dynamic", "root", "gi_adam"
 
 
-@dataclasses.dataclass(frozen=True)
-class NotWorse:
-    """Whether the dynamic warmup is shown not to be worse than untuned linear warmup by more than a margin.
+class NotWorse(NamedTuple):
+    """Whether the dynamic warmup is not worse than untuned linear warmup by more than a margin, where that one trains.
 
     Args:
-        trained: The runs, with the objective that is compared.
-        found: The difference over the cells in which untuned linear warmup trains with all seeds.
-        margin: The largest difference that does not matter; None if none is known.
-        size: The same in the unit of the objective.
+        sentence: The difference and its interval, the margin, and whether the condition is met.
+        met: Whether it is; None if there is nothing to judge.
+        difference: The difference and its interval, in short.
+        margin: The largest difference that does not matter.
     """
 
-    trained: Trained
-    found: Difference
-    margin: Margin | None
-    size: float
-
-    @property
-    def can_judge(self) -> bool:
-        return self.margin is not None and self.found.seeds > 1
-
-    @property
-    def met(self) -> bool:
-        low, high = self.found.interval(LEVELS[0])
-        worst = high if self.trained.sweep.objective.direction == "min" else -low
-        return self.can_judge and worst < self.size
-
-    def text(self) -> str:
-        if not self.can_judge or self.margin is None:
-            return f"{DYNAMIC} - {LINEAR}: nothing to judge."
-        difference = _difference_text(self.trained, self.found, LEVELS[0])
-        return f"{difference} there, margin {self.margin.text}: condition {'' if self.met else 'not '}met."
+    sentence: str
+    met: bool | None = None
+    difference: str = ""
+    margin: str = ""
 
 
-@dataclasses.dataclass(frozen=True)
-class DynamicJudgement:
+class DynamicJudgement(NamedTuple):
     """The two conditions of the dynamic warmup in one sweep.
 
     Args:
@@ -62,24 +45,16 @@ class DynamicJudgement:
     failing: Sequence[Place]
     not_worse: Sequence[NotWorse]
 
-    @property
-    def met(self) -> bool:
-        return not self.failing and all(each.met for each in self.not_worse)
-
-    def texts(self) -> Iterable[str]:
-        where = f"where {LINEAR} trains with all seeds ({counted(len(self.safe), 'cell')})"
-        if self.failing:
-            at = "; ".join(f"rate {value_text(rate)}, beta_2 {value_text(beta_2)}" for rate, beta_2 in self.failing)
-            yield f"{DYNAMIC} fails {where} at {at}: condition not met."
-        else:
-            yield f"{DYNAMIC} fails in no cell {where}: condition met."
-        yield from (each.text() for each in self.not_worse)
-
 
 def conditions(trained: Trained) -> list[str]:
     """A sentence for every condition that can be judged with the methods of a sweep."""
-    judgement = judge_dynamic(trained)
-    return [*(judgement.texts() if judgement else ()), *_gradient_init(trained)]
+    judged, sentences = judge_dynamic(trained), list(_gradient_init(trained))
+    if judged is None:
+        return sentences
+    where = f"where {LINEAR} trains with all seeds ({counted(len(judged.safe), 'cell')})"
+    at = "; ".join(f"rate {value_text(rate)}, beta_2 {value_text(beta_2)}" for rate, beta_2 in judged.failing)
+    fails = f"fails {where} at {at}: condition not met." if at else f"fails in no cell {where}: condition met."
+    return [f"{DYNAMIC} {fails}", *(each.sentence for each in judged.not_worse), *sentences]
 
 
 def judge_dynamic(trained: Trained) -> DynamicJudgement | None:
@@ -92,10 +67,16 @@ def judge_dynamic(trained: Trained) -> DynamicJudgement | None:
 
 
 def _not_worse(trained: Trained, margin: Margin | None, places: Sequence[Place]) -> NotWorse:
-    table = trained.sweep.table()
+    found = trained.difference(LINEAR, DYNAMIC, places)
+    table, objective = trained.sweep.table(), trained.sweep.objective
+    if margin is None or found.seeds < 2:
+        return NotWorse(f"{pair_text(found.pair)}: nothing to judge.")
+    low, high = found.interval(LEVELS[0])
     values = table.values(LINEAR)[[table.rows.index(place) for place in places]]
-    size = margin.absolute(float(np.nanmean(values))) if margin and not np.isnan(values).all() else 0.0
-    return NotWorse(trained, trained.difference(LINEAR, DYNAMIC, places), margin, size)
+    met = (high if objective.direction == "min" else -low) < margin.absolute(float(np.nanmean(values)))
+    sentence = f"{_difference_text(trained, found, LEVELS[0])} there, margin {margin.text}: condition"
+    short = f"{signed(found.mean, 2)} {objective.unit} ({signed(low, 2)} to {signed(high, 2)})"
+    return NotWorse(f"{sentence} {'' if met else 'not '}met.", met, short, margin.text)
 
 
 def _criteria(trained: Trained) -> Iterable[tuple[Trained, Margin | None]]:
@@ -165,21 +146,16 @@ def _condition_row(title: str, trained: Trained) -> list[str] | None:
     found = judge_dynamic(trained)
     if found is None:
         return None
-    judged = [each for each in found.not_worse if each.can_judge]
-    verdict = "met" if found.met else "**not met**"
+    judged = [each for each in found.not_worse if each.met is not None]
+    verdict = "met" if not found.failing and all(each.met for each in judged) else "**not met**"
     return [
         title,
         f"{len(found.safe)} of {len(trained.places)}",
         str(len(found.failing)),
-        "; ".join(map(_in_short, judged)) or NOTHING,
-        "; ".join(each.margin.text for each in judged if each.margin) or NOTHING,
+        "; ".join(each.difference for each in judged) or NOTHING,
+        "; ".join(each.margin for each in judged) or NOTHING,
         verdict if found.failing or judged == found.not_worse else "not judged",
     ]
-
-
-def _in_short(judged: NotWorse) -> str:
-    mean, low, high = (signed(value, 2) for value in (judged.found.mean, *judged.found.interval(LEVELS[0])))
-    return f"{mean} {judged.trained.sweep.objective.unit} ({low} to {high})"
 
 
 def _tuned(method: str) -> tuple[bool, float]:
