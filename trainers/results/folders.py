@@ -97,27 +97,24 @@ def _unused_name(name: str, root: pathlib.Path, taken: Collection[str]) -> str:
 def _below(root: pathlib.Path, problems: list[str]) -> Iterator[Folder]:
     for place, names, files in os.walk(root):
         path = pathlib.Path(place)
-        document = _document(path / CONFIG, problems) if CONFIG in files else None
-        names[:] = sorted(name for name in names if document is None or name not in _INSIDE)
-        if document is not None:
-            name = path.resolve().name if path == root else str(path.relative_to(root))
-            yield _folder(path, name, document, problems)
+        name = path.resolve().name if path == root else str(path.relative_to(root))
+        folder = _folder(path, name, problems) if CONFIG in files else None
+        names[:] = sorted(name for name in names if folder is None or name not in _INSIDE)
+        if folder is not None:
+            yield folder
 
 
-def _document(path: pathlib.Path, problems: list[str]) -> dict[str, Any] | None:
-    """Reads a config.json; None if it is not from this project."""
+def _folder(path: pathlib.Path, name: str, problems: list[str]) -> Folder | None:
+    """Reads the files of a run; None if its config.json is not from this project."""
+    config, status = path / CONFIG, path / STATUS
     try:
-        document = read_json(path)
+        document = read_json(config)
     except UnreadableError as error:
-        problems.append(f"{path} ({error})")
+        problems.append(f"{config} ({error})")
         return None
-    ours = isinstance(document, dict) and isinstance(document.get("config"), dict) and "task" in document
-    return document if ours else None
-
-
-def _folder(path: pathlib.Path, name: str, document: Mapping[str, Any], problems: list[str]) -> Folder:
+    if not isinstance(document, dict) or not isinstance(document.get("config"), dict) or "task" not in document:
+        return None
     found = {key: document[key] for key, kind in RECORDED.items() if isinstance(document.get(key), kind)}
-    status = path / STATUS
     try:
         found["status"] = read_text(status).strip() if status.exists() else ""
     except UnreadableError as error:
