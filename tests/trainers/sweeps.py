@@ -48,6 +48,10 @@ def results_csv(results, objective, grid=None):
     return csv_text(frame_of(results, objective, grid).drop(columns=LABEL))
 
 
+def csv_rows(text):
+    return list(csv.DictReader(io.StringIO(text)))
+
+
 def table_of(results, direction="min", grid=None):
     return summary_of(results, direction, grid).table
 

@@ -1,6 +1,5 @@
 """The program: folders of sweeps and files of results in, verdicts and a figure out."""
 
-import csv
 import itertools
 import json
 import math
@@ -14,7 +13,7 @@ import numpy as np
 import pytest
 
 from tests.trainers import reports
-from tests.trainers.sweeps import results_csv
+from tests.trainers.sweeps import csv_rows, results_csv
 from trainers.evidence.__main__ import EvidenceConfig
 from trainers.evidence.program import judge_sweeps
 from trainers.results.trials import Result
@@ -38,8 +37,7 @@ def judged(*runs, **options):
 
 
 def rows_of(folder):
-    with (folder / "differences.csv").open(newline="") as file:
-        return list(csv.DictReader(file))
+    return csv_rows((folder / "differences.csv").read_text())
 
 
 @pytest.fixture(name="digits")

@@ -1,6 +1,5 @@
 """The summary of a study: which runs fail, what every method reaches, and whether the conditions are met."""
 
-import csv
 import itertools
 import json
 import math
@@ -11,6 +10,7 @@ import pytest
 
 from tests.trainers.helpers import ROOT
 from tests.trainers.reports import change_config, keep, write_run, write_sweep, write_trial
+from tests.trainers.sweeps import csv_rows
 from trainers.reports.sweep_sections import study_blocks
 from trainers.reports.tables import PageTable
 from trainers.results.methods import Point
@@ -135,8 +135,7 @@ def test_gi_adam_must_beat_its_control(tmp_path):
 def test_the_figure_has_the_numbers_of_every_square(tmp_path):
     said = summed_up(make_study(tmp_path / "a", no_warmup_fails), output_dir=str(tmp_path / "out"))
     assert said.endswith(f"written: {tmp_path}/out/failures_a.csv, .svg, .png, .pdf")
-    with (tmp_path / "out/failures_a.csv").open(newline="") as file:
-        rows = list(csv.DictReader(file))
+    rows = csv_rows((tmp_path / "out/failures_a.csv").read_text())
     assert len(rows) == 30
     assert sum(int(row["failed"]) for row in rows) == 6
     assert {row["runs"] for row in rows} == {"5"}
