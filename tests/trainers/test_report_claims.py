@@ -117,6 +117,11 @@ def diverging(bad):
     return lambda **point: float("nan") if bad(point["warmup"], point["learning_rate"]) else reports.same(**point)
 
 
+STEPS = sweep(in_steps, {**reports.GRID, "learning_rate": [1e-3]})
+RADAM_DIVERGES = sweep(diverging(lambda warmup, rate: warmup == "radam" and rate > 5e-3), reports.GRID)
+NONE_DIVERGES = sweep(diverging(lambda warmup, _: warmup == "none"), {**reports.GRID, "warmup": [*NONE]})
+
+
 @pytest.mark.parametrize(
     ("about", "task", "results", "verdict", "told"),
     [
@@ -127,21 +132,9 @@ def diverging(bad):
         ("Machine", TRANSLATION, noisy_sweep({**SAME, "radam": 2.0}, noise=0.01), NO, "RAdam"),
         ("Image", IMAGES, noisy_sweep(SAME, seeds=1), UNKNOWN, "at least 3 seeds are needed"),
         ("Image", IMAGES, noisy_sweep(SAME, seeds=2, rows=1, noise=15.0, seed=3), UNKNOWN, "inconclusive"),
-        (
-            "Image",
-            IMAGES,
-            sweep(in_steps, {**reports.GRID, "learning_rate": [1e-3]}),
-            YES,
-            "Untuned linear - RAdam -0.10 points [-0.17, -0.03]",
-        ),
+        ("Image", IMAGES, STEPS, YES, "Untuned linear - RAdam -0.10 points [-0.17, -0.03]"),
         ("Image", IMAGES, sweep(lambda **_: 0.05, reports.GRID), YES, "equivalent"),
-        (
-            "Image",
-            IMAGES,
-            sweep(diverging(lambda warmup, rate: warmup == "radam" and rate > 5e-3), reports.GRID),
-            UNKNOWN,
-            "Runs that diverged: 3 of 6 of RAdam and 0 of 6 of Untuned linear, p = 0.55",
-        ),
+        ("Image", IMAGES, RADAM_DIVERGES, UNKNOWN, "3 of 6 of RAdam and 0 of 6 of Untuned linear, p = 0.55"),
         (FIRST, IMAGES, noisy_sweep(RULES, noise=QUIET), YES, "equivalent"),
         (FIRST, IMAGES, noisy_sweep({**RULES, "radam_nothing": 1.0}, noise=0.01), NO, "different"),
         (FIRST, IMAGES, noisy_sweep(SAME), MISSING, "no sweep compares them"),
@@ -150,13 +143,7 @@ def diverging(bad):
         (NEEDS, IMAGES, noisy_sweep(NONE, noise=QUIET), NO, NOT_SHOWN),
         (NEEDS, IMAGES, noisy_sweep(NONE, noise=0.1), UNKNOWN, NOT_SHOWN),
         (NEEDS, TRANSLATION, noisy_sweep({**NONE, "none": 3.0}, noise=0.01), NO, "without warmup better than Untuned"),
-        (
-            NEEDS,
-            IMAGES,
-            sweep(diverging(lambda warmup, _: warmup == "none"), {**reports.GRID, "warmup": [*NONE]}),
-            YES,
-            "Runs that diverged: 6 of 6 of No warmup and 0 of 6 of Untuned linear, p = 0.0022",
-        ),
+        (NEEDS, IMAGES, NONE_DIVERGES, YES, "6 of 6 of No warmup and 0 of 6 of Untuned linear, p = 0.0022"),
     ],
 )
 def test_the_verdict_on_a_sweep_decides_its_claim(about, task, results, verdict, told):
@@ -191,9 +178,7 @@ def test_an_open_claim_says_what_would_decide_it():
     claim = claim_about("Image", noisy_sweep(SAME, noise=0.002))
     assert claim.verdict is UNKNOWN
     command = r"python -m trainers.sweep --task=image_classification --config='a run/config.json' --seeds=0-\d+"
-    assert re.search(
-        rf"seeds would decide with a probability of 80 % if there is no difference: {command}$", claim.measured
-    )
+    assert re.search(rf"seeds would decide .* 80 % if there is no difference: {command}$", claim.measured)
 
 
 def test_where_warmup_is_needed_is_told_of_all_data_together():
@@ -201,19 +186,15 @@ def test_where_warmup_is_needed_is_told_of_all_data_together():
         made = reports.made_sweep(noisy_sweep({"none": effect, "untuned_linear": 0.0}, noise=1e-4))
         return dataclasses.replace(made, folder=reports.folder_of("sweep of image_classification", **data))
 
-    needed, not_needed = (
-        control(3.0, dataset="digits", model="mlp"),
-        control(0.0, dataset="folder", data_dir="/d/mnist"),
-    )
+    needed = control(3.0, dataset="digits", model="mlp")
+    not_needed = control(0.0, dataset="folder", data_dir="/d/mnist")
     assert control_summary(claims_of(needed)) == ""
     assert control_summary(claims_of(needed, not_needed, needed)) == (
         "Adam without warmup is worse by more than the margin on 2 of 3 (digits, mlp; digits, mlp), not worse by more "
         "than the margin on 1 of 3 (mnist)."
     )
-    assert [claim.claim for claim in claims_of(needed, not_needed)[-2:]] == [
-        "Adam needs warmup. On digits, mlp.",
-        "Adam needs warmup. On mnist.",
-    ]
+    told = [claim.claim for claim in claims_of(needed, not_needed)[-2:]]
+    assert told == ["Adam needs warmup. On digits, mlp.", "Adam needs warmup. On mnist."]
 
 
 def test_a_sweep_with_the_control_beside_the_methods_speaks_to_both():

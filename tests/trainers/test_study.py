@@ -194,9 +194,7 @@ def test_one_seed_is_not_enough_to_judge_but_enough_to_fail(tmp_path):
 
 def test_runs_without_a_study_are_refused(tmp_path):
     folder = write_sweep(tmp_path / "plain", lambda **point: 0.1)
-    with pytest.raises(
-        ConfigError, match="RUNS must have sweeps with dynamic, or with untuned_linear and several periods"
-    ):
+    with pytest.raises(ConfigError, match="RUNS must have sweeps with dynamic, or with untuned_linear and several"):
         summed_up(folder)
     with pytest.raises(ConfigError, match="RUNS must name at least one folder"):
         StudyConfig(()).validate()
@@ -226,10 +224,7 @@ def write_tuned(folder, point, loss):
     [
         (lambda period, seed: 0.3, "long enough"),
         (lambda period, seed: 0.2 if period == 100 else 0.3, "too short"),
-        (
-            lambda period, seed: 0.2 if period == 5 else 0.3,
-            "long enough",
-        ),  # a shorter one is better: it is not too short
+        (lambda period, seed: 0.2 if period == 5 else 0.3, "long enough"),  # a shorter one is better
         (lambda period, seed: 0.3 - 0.02 * seed * (period == 100), "open"),
         (lambda period, seed: 2.3 if period is None and seed == 2 else 0.3, "too short"),
         (lambda period, seed: 2.3 if period != 5 and seed == 2 else 0.3, "long enough"),  # no longer one is safer
@@ -282,13 +277,10 @@ def test_the_verdicts_of_warmup_checks_are_compared_with_longer_warmups(tmp_path
     yes, no, text = said.splitlines()[-3:]
     assert yes.split() == ["yes", "8", "4"]
     assert no.split() == ["no", "0", "0"]
-    assert text.startswith(
-        '"too short" is right in 8 of 8 runs (100 %), and is said of 8 of 12 runs (67 %) whose warmup'
-    )
+    assert text.startswith('"too short" is right in 8 of 8 runs (100 %), and is said of 8 of 12 runs (67 %) whose')
     assert "counts as long enough, 8 of 12 runs (67 %) are right, and 8 of 12 runs (67 %)" in text
-    assert '"too short" is right in 12 of 12 runs (100 %), and is said of 12 of 12 runs (100 %)' in summed_up(
-        with_records(folder, lambda period: 0.4)
-    )
+    said = summed_up(with_records(folder, lambda period: 0.4))
+    assert '"too short" is right in 12 of 12 runs (100 %), and is said of 12 of 12 runs (100 %)' in said
 
 
 def test_kept_files_give_the_same_verdicts(tmp_path):

@@ -123,9 +123,7 @@ def test_there_is_nothing_to_say_without_a_choice_a_rule_or_a_second_seed():
 
 def test_the_file_has_a_row_for_each_cell_and_the_outcome_is_over_all():
     shift = {1e-3: 1.0, 1e-2: 3.0}
-    results = results_of(
-        lambda rate, w, period, seed: shift[rate] * bool(period) + seed * 0.1 * bool(period), rates=shift
-    )
+    results = results_of(lambda rate, w, period, seed: (shift[rate] + seed * 0.1) * bool(period), rates=shift)
     summary = summary_of(results)
     rows = csv_rows(duels_csv(summary.table, summary.duels))
     assert [row["learning_rate"] for row in rows] == ["0.001", "0.01"]
