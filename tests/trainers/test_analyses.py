@@ -92,9 +92,8 @@ def test_every_warmup_has_a_look_of_its_own():
     assert len({style.colour for style in rules}) == len({style.dash for style in rules}) == len(rules)
     shown = [STYLES[name] for name in ("none", *DRAWN)]
     assert len({style.dash for style in shown}) == len(shown)  # readable without colours
-    luminance = [
-        sum(int(style.colour[i : i + 2], 16) * w for i, w in ((1, 0.3), (3, 0.59), (5, 0.11))) for style in shown
-    ]
+    weights = ((1, 0.3), (3, 0.59), (5, 0.11))
+    luminance = [sum(int(style.colour[i : i + 2], 16) * w for i, w in weights) for style in shown]
     assert min(np.diff(sorted(luminance))) > 15
 
 

@@ -64,9 +64,7 @@ def test_a_relative_margin_is_of_the_mean():
 
 
 def test_only_methods_that_ran_are_named():
-    results = [
-        run for run in noisy_sweep({**EQUAL, "none": 0.0}, seeds=5) if run.values["warmup"] != "untuned_exponential"
-    ]
+    results = noisy_sweep({"untuned_linear": 0.0, "radam": 0.0, "none": 0.0}, seeds=5)
     table = sweeps.table_of(results, grid={"warmup": [*THREE, "none"]})
     comparison = compare(table, TERMS)
     assert comparison.methods == ("untuned_linear", "radam", "none")
@@ -108,10 +106,8 @@ def test_a_single_run_that_diverged_leaves_it_open():
     results = changed(math.nan, learning_rate=[0.1], warmup=["radam"], seed=[2])
     assert compare(table_of(results), TERMS).verdict is INCONCLUSIVE
     assert "inconclusive, as the methods diverged in different cells or seeds" in told(results)[0]
-    assert (
-        "Runs that diverged: 0 of 20 of untuned_linear and 1 of 20 of radam, p = 1 (Fisher's exact test, Holm)."
-        in told(results)
-    )
+    sentence = "Runs that diverged: 0 of 20 of untuned_linear and 1 of 20 of radam, p = 1 (Fisher's exact test, Holm)."
+    assert sentence in told(results)
 
 
 def test_runs_that_diverged_for_every_method_are_left_out():
@@ -125,14 +121,11 @@ def test_an_open_question_says_how_many_seeds_would_decide_and_the_command_that_
     results = noisy_sweep(EQUAL, seeds=4, rows=1, noise=0.5)
     comparison = compare(table_of(results), TERMS)
     assert comparison.verdict is INCONCLUSIVE
-    plan = comparison.plan
-    assert plan.no_difference
-    assert 6 < plan.seeds < 100
-    *_, advice = told(results)
-    assert advice == (
-        f"{plan.seeds} seeds would decide with a probability of 80 % if there is no difference: {TERMS.command} "
-        f"--seeds=0-{plan.seeds - 1}"
-    )
+    seeds = comparison.plan.seeds
+    assert comparison.plan.no_difference
+    assert 6 < seeds < 100
+    said = "seeds would decide with a probability of 80 % if there is no difference"
+    assert told(results)[-1] == f"{seeds} {said}: {TERMS.command} --seeds=0-{seeds - 1}"
 
 
 def test_a_difference_at_the_margin_asks_for_more_seeds_than_there_are():

@@ -190,11 +190,10 @@ def test_a_phone_scrolls_down_only_and_every_table_fits(opened, width):
     look(opened, width)
     assert run(opened, "return document.documentElement.scrollWidth") <= width
     assert run(opened, "return Math.max(...[...document.querySelectorAll('svg')].map(e => e.clientWidth))") <= width
-    controls = [
-        "return Math.min(...[...document.querySelectorAll('button, summary, .small, #beta-slider')]",
-        ".filter(e => e.checkVisibility()).map(e => e.offsetHeight))",
-    ]
-    assert run(opened, "".join(controls)) >= 32  # a finger can hit them
+    script = """
+        return Math.min(...[...document.querySelectorAll('button, summary, .small, #beta-slider')]
+            .filter(e => e.checkVisibility()).map(e => e.offsetHeight))"""
+    assert run(opened, script) >= 32  # a finger can hit them
     run(opened, "for (const e of document.querySelectorAll('details')) e.open = true")
     script = """
         return [...document.querySelectorAll('.scroll')].filter(e => e.scrollWidth > e.clientWidth + 1)
@@ -280,21 +279,13 @@ def test_a_curve_tells_its_values_under_the_pointer(opened):
     webdriver.ActionChains(opened).move_to_element(last).perform()
     under = "return document.querySelector('.values circle:hover > title').textContent"
     assert run(opened, under) == f"RAdam: {mean_error(1e-3, 'radam'):.4g} at 100"
-    end = (
-        "const path = arguments[0].querySelectorAll('g > title + path'); return path[path.length - 1].getAttribute('d')"
-    )
+    end = "return [...arguments[0].querySelectorAll('g > title + path')].at(-1).getAttribute('d')"
     across, down = re.findall(r"[\d.]+", run(opened, end, error))[-2:]
     assert float(last.get_attribute("cx")) == pytest.approx(float(across), abs=0.11)  # where its curve ends
     assert float(last.get_attribute("cy")) == pytest.approx(float(down), abs=0.11)
     titles = run(opened, "return [...arguments[0].querySelectorAll('g > title')].map(e => e.textContent)", error)
-    assert titles == [
-        *(
-            f"{label}, seed {seed}"
-            for label in ("Untuned exponential", "Untuned linear", "RAdam")
-            for seed in (1, 2, 3)
-        ),
-        *("Untuned exponential", "Untuned linear", "RAdam"),
-    ]
+    labels = ("Untuned exponential", "Untuned linear", "RAdam")
+    assert titles == [*(f"{label}, seed {seed}" for label in labels for seed in (1, 2, 3)), *labels]
 
 
 def test_every_figure_is_told_in_words(opened):
