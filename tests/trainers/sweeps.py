@@ -73,10 +73,6 @@ def noisy_sweep(effects, seeds=3, rows=4, noise=0.1, seed=0):
     return sweep(objective, grid)
 
 
-def csv_rows(text):
-    return list(csv.DictReader(io.StringIO(text)))
-
-
 CELLS = [Point(1e-2, 0.9, "none", seed) for seed in (1, 2)]
 
 
