@@ -76,8 +76,9 @@ def connected(settings: Any) -> Iterator[Room]:
     else:
         door = _connect(address)
         try:
-            _check_nodes(settings)
-            yield _room(settings, door)
+            room = _room(settings, door)
+            _check_nodes(settings, room)
+            yield room
         finally:
             if is_open(door):
                 import_ray().shutdown()
@@ -250,12 +251,11 @@ def differences(expected: Mapping[str, Any], output_dir: str, seen: str) -> str:
     return f"{socket.gethostname()} has {', '.join(wrong)}" if wrong else ""
 
 
-def _check_nodes(settings: Any) -> None:
+def _check_nodes(settings: Any, room: Room) -> None:
     """Raises a `ConfigError` if a node lacks the folder, or has other versions of what results depend on."""
     ray = import_ray()
     from ray.util.scheduling_strategies import NodeAffinitySchedulingStrategy
 
-    room = _room(settings)
     nodes = [node for node in ray.nodes() if node["Alive"] and room.fits(node["Resources"])]
     look = ray.remote(num_cpus=0, max_retries=0)(differences)
     folder = pathlib.Path(settings.output_dir).absolute()
