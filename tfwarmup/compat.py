@@ -221,7 +221,8 @@ def take_over(new: Any, old: Any) -> None:
         return
     new.build(variables_of(old))
     as_before = accumulation_steps(new) == accumulation_steps(old)
-    step_counter(new).assign(step_counter(old) if as_before else updates_made(old) * accumulation_steps(new))
+    steps = number(step_counter(old)) if as_before else updates_made(old) * accumulation_steps(new)
+    step_counter(new).assign(int(steps))
     sources = {name: getattr(old, name) for name in ("_momentums", "_velocities")}
     # Averages that begin now begin at the weights. With other micro-batches, those of half an update are left out.
     sources["_model_variables_moving_average"] = getattr(old, "_model_variables_moving_average", variables_of(old))
@@ -229,7 +230,7 @@ def take_over(new: Any, old: Any) -> None:
     for name, source in sources.items():
         for target, value in zip(getattr(new, name, []), source, strict=False):
             if target is not None:
-                target.assign(value)
+                target.assign(ops.copy(value))  # JAX would share the memory, and a train step give it away
 
 
 def built_in_optimizers(*names: str) -> tuple[type, ...]:

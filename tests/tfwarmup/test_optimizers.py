@@ -383,11 +383,13 @@ def test_a_loaded_model_goes_on_with_a_warmup_that_begins_then(tmp_path):
     model.fit(*small_data(), batch_size=16, epochs=3, verbose=0)
     model.save(tmp_path / "model.keras")
     loaded = keras.models.load_model(tmp_path / "model.keras")
-    loaded.compile(tfwarmup.Adam.from_keras(loaded.optimizer, warmup="untuned_linear"), loss="mse")
+    old, moments = loaded.optimizer, numpy(compat.first_moments(loaded.optimizer)[0]).copy()
+    loaded.compile(tfwarmup.Adam.from_keras(old, warmup="untuned_linear", use_ema=True), loss="mse")
     probe = tfwarmup.probes.RateProbe()
     loaded.fit(*small_data(), batch_size=16, epochs=1, verbose=0, callbacks=[probe])
     assert probe.history["t"] == [13, 14, 15, 16]
     assert probe.history["learning_rate_applied"] == pytest.approx([1e-2 * t / 20 for t in (1, 2, 3, 4)], rel=1e-6)
+    np.testing.assert_array_equal(numpy(compat.first_moments(old)[0]), moments)
 
 
 @pytest.mark.once
