@@ -129,12 +129,8 @@ def _begin(optimizer: Any, rule: Warmup, beta_2: float | None, decay_after_warmu
     fitted = _fitted(rule, optimizer, beta_2)
     if isinstance(optimizer, Adam):
         return _own_warmup(optimizer, fitted, decay_after_warmup)
-    schedule = WarmupSchedule(
-        rate,
-        fitted,
-        decay_after_warmup=decay_after_warmup,
-        steps_per_update=compat.accumulation_steps(optimizer),
-    )
+    steps = compat.accumulation_steps(optimizer)
+    schedule = WarmupSchedule(rate, fitted, decay_after_warmup=decay_after_warmup, steps_per_update=steps)
     return lambda: setattr(optimizer, "learning_rate", schedule)
 
 
