@@ -35,7 +35,7 @@ def critical_rate(model: Any, x: Any, y: Any, sample_weight: Any = None, *, seed
     Reference:
         [Kalra et al., 2026](https://arxiv.org/abs/2601.16979): critical sharpness, 2 / the critical rate
     """
-    optimizer = compat.unwrapped(model.optimizer)
+    optimizer = compat.unwrapped(getattr(model, "optimizer", None))
     _check(optimizer)
     if not compat.weights_exist(model):
         raise ValueError(f"The critical rate needs a model whose weights exist. Received: {checks.shown(model)}")

@@ -56,7 +56,7 @@ def plot(rates: Any, updates: int) -> Any:
         elif isinstance(rate, LearningRateSchedule):
             values = [compat.number(rate(t - 1)) for t in steps]
         else:
-            raise ValueError(f"`rates` must be optimizers or schedules. Received: {checks.shown(rate)}")
+            raise ValueError(f"`rates` must be an optimizer, schedule or dict of these. Received: {checks.shown(rate)}")
         axes.plot(steps, values, label=textwrap.fill(str(label), 70))
     axes.set(xlabel="update t", ylabel="learning rate", ylim=(0, None))
     figure.legend(frameon=False, loc="outside upper left")  # beside the lines, not on them

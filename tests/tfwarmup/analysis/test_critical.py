@@ -168,8 +168,10 @@ def test_an_optimizer_whose_next_update_is_not_known_is_refused_before_the_first
 
 
 @pytest.mark.once
-def test_a_model_without_weights_is_refused():
+def test_a_model_without_weights_or_an_optimizer_is_refused():
     model = keras.Sequential([keras.layers.Dense(1)])
+    with pytest.raises(ValueError, match="need an optimizer whose update is .* Received: optimizer=NoneType"):
+        tfwarmup.critical_rate(model, X, Y)
     model.compile("adam", loss="mse")
     with pytest.raises(ValueError, match="needs a model whose weights exist. Received: <Sequential"):
         tfwarmup.critical_rate(model, X, Y)

@@ -68,5 +68,6 @@ def test_a_rate_that_is_not_known_in_advance_and_a_length_that_is_none_are_refus
         tfwarmup.plot(tfwarmup.Adam(warmup="dynamic"), updates=10)
     with pytest.raises(ValueError, match="`updates` must be an integer >= 1. Received: updates=0"):
         tfwarmup.plot(COSINE, updates=0)
-    with pytest.raises(ValueError, match="`rates` must be optimizers or schedules. Received: 0.001"):
-        tfwarmup.plot({"constant": 1e-3}, updates=10)
+    for rates, received in (({"constant": 1e-3}, "0.001"), ([tfwarmup.Adam()], r"\[Adam")):
+        with pytest.raises(ValueError, match=f"or dict of these. Received: {received}"):
+            tfwarmup.plot(rates, updates=10)
