@@ -73,6 +73,21 @@ def noisy_sweep(effects, seeds=3, rows=4, noise=0.1, seed=0):
     return sweep(objective, grid)
 
 
+PERIODS = (10.0, 100.0)
+
+
+def tuned_sweep(objective, seeds=4, rates=(1e-3,), periods=PERIODS, rules=("radam",)):
+    """A run for every point; `objective(rate, warmup, period, seed)` is a number, or None for a run that diverged."""
+    methods = [*(("linear", period) for period in periods), *((rule, None) for rule in rules)]
+    results = []
+    for rate, (warmup, period), seed in itertools.product(rates, methods, range(seeds)):
+        values = {"learning_rate": rate, "beta_2": 0.999, "warmup": warmup, "seed": seed}
+        values |= {} if period is None else {"warmup_period": period}
+        value = objective(rate, warmup, period, seed)
+        results.append(Result.measured(str(len(results)), values, float("nan") if value is None else value, {}, 1.0))
+    return results
+
+
 CELLS = [Point(1e-2, 0.9, "none", seed) for seed in (1, 2)]
 
 

@@ -1,6 +1,5 @@
 """The program: folders of sweeps and files of results in, verdicts and a figure out."""
 
-import itertools
 import json
 import math
 import os
@@ -13,10 +12,9 @@ import numpy as np
 import pytest
 
 from tests.trainers import reports
-from tests.trainers.sweeps import csv_rows, results_csv
+from tests.trainers.sweeps import csv_rows, results_csv, tuned_sweep
 from trainers.evidence.__main__ import EvidenceConfig
 from trainers.evidence.program import judge_sweeps
-from trainers.results.trials import Result
 from trainers.system.errors import ConfigError
 
 ROOT = pathlib.Path(__file__).parents[2]
@@ -158,16 +156,11 @@ def test_the_verdicts_of_a_page_are_written_anew(tmp_path, digits):
 
 
 def test_a_tuned_period_is_judged_beside_the_untuned_warmups(tmp_path):
-    def error(warmup, period, seed):
+    def error(rate, warmup, period, seed):
         gain = 0.01 if period == 10 else 0.0
-        return 0.05 + 0.001 * seed - gain + 1e-4 * math.sin(7 * seed + period)
+        return 0.05 + 0.001 * seed - gain + 1e-4 * math.sin(7 * seed + (period or 0))
 
-    methods = [("radam", 0), ("untuned_linear", 0), ("linear", 10), ("linear", 100)]
-    results = []
-    for (warmup, period), seed in itertools.product(methods, range(1, 7)):
-        point = {"learning_rate": 1e-3, "beta_2": 0.99, "warmup": warmup, "seed": seed}
-        point |= {"warmup_period": float(period)} if period else {}
-        results.append(Result.measured(str(len(results)), point, error(warmup, period, seed), {}, 1.0))
+    results = tuned_sweep(error, seeds=6, rules=("radam", "untuned_linear"))
     file, page = tmp_path / "results.csv", tmp_path / "page.md"
     file.write_text(results_csv(results, "val_error"))
     page.write_text("<!-- verdicts --><!-- end of verdicts -->")

@@ -1,30 +1,14 @@
 """Tuned against untuned warmup: chosen on some seeds, judged on the others."""
 
 import dataclasses
-import itertools
 import math
 
 import numpy as np
 import pytest
 from scipy import stats
 
-from tests.trainers.sweeps import csv_rows, summary_of
+from tests.trainers.sweeps import PERIODS, csv_rows, summary_of, tuned_sweep
 from trainers.evidence.tuned import duels_csv, outcomes
-from trainers.results.trials import Result
-
-PERIODS = (10.0, 100.0)
-
-
-def results_of(objective, seeds=4, rates=(1e-3,), periods=PERIODS, rules=("radam",)):
-    """A run for every point; `objective(rate, warmup, period, seed)` is a number, or None for a run that diverged."""
-    methods = [*(("linear", period) for period in periods), *((rule, None) for rule in rules)]
-    results = []
-    for rate, (warmup, period), seed in itertools.product(rates, methods, range(seeds)):
-        values = {"learning_rate": rate, "beta_2": 0.999, "warmup": warmup, "seed": seed}
-        values |= {} if period is None else {"warmup_period": period}
-        value = objective(rate, warmup, period, seed)
-        results.append(Result.measured(str(len(results)), values, float("nan") if value is None else value, {}, 1.0))
-    return results
 
 
 def duels_of(results, direction="min"):
@@ -35,7 +19,7 @@ def test_the_period_is_chosen_on_one_half_of_the_seeds_and_judged_on_the_other()
     """By hand: seeds 0 and 2 choose 10, seeds 1 and 3 choose 100; each is judged where it was not chosen."""
     tuned = {10.0: [1.0, 5.0, 1.0, 6.0], 100.0: [4.0, 2.0, 3.0, 2.0]}
     untuned = [2.0, 2.5, 2.0, 2.5]
-    results = results_of(lambda rate, warmup, period, seed: tuned[period][seed] if period else untuned[seed])
+    results = tuned_sweep(lambda rate, warmup, period, seed: tuned[period][seed] if period else untuned[seed])
     (duel,) = duels_of(results)
     assert duel.periods == (10.0, 100.0)
     assert duel.tuned.tolist() == [[4.0, 5.0, 3.0, 6.0]]
@@ -49,7 +33,7 @@ def test_the_period_is_chosen_on_one_half_of_the_seeds_and_judged_on_the_other()
 def test_shares_are_chosen_among_shares_and_periods_among_periods():
     """The best period is 10 and the best share 5 %, whichever of them is better."""
     size = {10.0: 1.0, 100.0: 2.0, 0.05: 3.0, 0.1: 4.0, None: 5.0}
-    results = results_of(lambda rate, warmup, period, seed: size[period], periods=(*PERIODS, 0.05, 0.1))
+    results = tuned_sweep(lambda rate, warmup, period, seed: size[period], periods=(*PERIODS, 0.05, 0.1))
     results = [dataclasses.replace(result, values=as_share(result.values)) for result in results]
     summary = summary_of(results)
     table = summary.table
@@ -72,7 +56,7 @@ def as_share(values):
 
 
 def test_direction_turns_the_choice():
-    results = results_of(lambda rate, warmup, period, seed: (period or 50.0) + seed)
+    results = tuned_sweep(lambda rate, warmup, period, seed: (period or 50.0) + seed)
     assert duels_of(results, "min")[0].periods == (10.0, 10.0)
     assert duels_of(results, "max")[0].periods == (100.0, 100.0)
 
@@ -81,7 +65,7 @@ def test_the_luck_of_the_best_of_many_periods_does_not_count():
     """Twenty periods that differ by nothing but noise: their best on all seeds would look better than the rule."""
     rng, lucky, fair = np.random.default_rng(0), [], []
     for _ in range(40):
-        results = results_of(lambda *_: rng.normal(), seeds=6, periods=tuple(range(1, 21)))
+        results = tuned_sweep(lambda *_: rng.normal(), seeds=6, periods=tuple(range(1, 21)))
         table = summary_of(results).table
         row = table.rows[0]
         best = min(table.cell(row, f"linear {period}").mean for period in range(1, 21))
@@ -93,7 +77,7 @@ def test_the_luck_of_the_best_of_many_periods_does_not_count():
 
 def test_a_planted_gain_is_found_and_so_is_what_it_cost():
     rng = np.random.default_rng(1)
-    results = results_of(lambda rate, warmup, period, seed: (9.0 if period == 10 else 10.0) + rng.normal(0, 0.05), 6)
+    results = tuned_sweep(lambda rate, warmup, period, seed: (9.0 if period == 10 else 10.0) + rng.normal(0, 0.05), 6)
     summary = summary_of(results)
     (outcome,) = outcomes(summary.duels)
     assert outcome.difference.interval()[1] < -0.8
@@ -107,7 +91,7 @@ def test_a_planted_gain_is_found_and_so_is_what_it_cost():
 
 def test_a_period_that_diverges_is_not_chosen():
     values = {10.0: 1.0, 100.0: 2.0, None: 3.0}
-    results = results_of(lambda rate, warmup, period, seed: None if (period, seed) == (10.0, 0) else values[period])
+    results = tuned_sweep(lambda rate, warmup, period, seed: None if (period, seed) == (10.0, 0) else values[period])
     (duel,) = duels_of(results)
     assert duel.periods == (100.0, 10.0)
     assert duel.tuned[0, 1:].tolist() == [2.0, 1.0, 2.0]
@@ -116,14 +100,14 @@ def test_a_period_that_diverges_is_not_chosen():
 
 def test_there_is_nothing_to_say_without_a_choice_a_rule_or_a_second_seed():
     plain = {"objective": lambda *_: 1.0}
-    assert duels_of(results_of(**plain, periods=(10.0,))) == []
-    assert duels_of(results_of(**plain, rules=("none",))) == []
-    assert duels_of(results_of(**plain, seeds=1)) == []
+    assert duels_of(tuned_sweep(**plain, periods=(10.0,))) == []
+    assert duels_of(tuned_sweep(**plain, rules=("none",))) == []
+    assert duels_of(tuned_sweep(**plain, seeds=1)) == []
 
 
 def test_the_file_has_a_row_for_each_cell_and_the_outcome_is_over_all():
     shift = {1e-3: 1.0, 1e-2: 3.0}
-    results = results_of(lambda rate, w, period, seed: (shift[rate] + seed * 0.1) * bool(period), rates=shift)
+    results = tuned_sweep(lambda rate, w, period, seed: (shift[rate] + seed * 0.1) * bool(period), rates=shift)
     summary = summary_of(results)
     rows = csv_rows(duels_csv(summary.table, summary.duels))
     assert [row["learning_rate"] for row in rows] == ["0.001", "0.01"]
