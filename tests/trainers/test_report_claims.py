@@ -7,6 +7,7 @@ import pytest
 
 from tests.trainers import reports
 from tests.trainers.sweeps import noisy_sweep, sweep
+from trainers.evidence.questions import NO_WARMUP, WARMUPS
 from trainers.reports.claims import (
     Claim,
     Claims,
@@ -20,7 +21,7 @@ from trainers.reports.claims import (
     update_claims,
     warmup_claims,
 )
-from trainers.reports.method_claims import NO_WARMUP, WARMUPS, control_summary, judged, method_claims
+from trainers.reports.method_claims import control_summary, judged, method_claims
 from trainers.reports.sections import answer
 from trainers.results.runs import Runs
 from trainers.results.trials import Result

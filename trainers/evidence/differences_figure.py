@@ -14,7 +14,7 @@ from matplotlib.lines import Line2D
 from trainers.evidence.comparison import Verdict, judge
 from trainers.evidence.differences import LEVELS, Difference
 from trainers.evidence.findings import difference_text, margin_text
-from trainers.evidence.questions import QUESTIONS, Answer
+from trainers.evidence.questions import FIRST_STEPS, NO_WARMUP, Answer
 from trainers.evidence.tables import evidence_columns
 from trainers.figures.inline import ON_PAGE, TITLED, Chart, inline
 from trainers.figures.look import COLUMN, COLUMN_WIDTH, PLAIN, in_one_look, save
@@ -53,7 +53,7 @@ def shown_answers(answers: Sequence[Answer]) -> list[Answer]:
     return [
         answer
         for answer in answers
-        if answer.question != QUESTIONS[2] and answer.comparison.margin and any(d.seeds > 1 for d in _drawn(answer))
+        if answer.question != NO_WARMUP and answer.comparison.margin and any(d.seeds > 1 for d in _drawn(answer))
     ]
 
 
@@ -136,7 +136,7 @@ def _heading(axes: Axes, words: str, height: float, layout: Layout) -> None:
 
 def _heading_text(answer: Answer, title: str, layout: Layout) -> str:
     first = _drawn(answer)[0]
-    what = "RAdam's first steps, " if answer.question == QUESTIONS[1] else ""
+    what = "RAdam's first steps, " if answer.question == FIRST_STEPS else ""
     name = upper_first(f"{what}{title}")
     whose = "the paper's table: " if answer.published else ""
     sizes = f"{counted(first.cells, 'cell')}, {counted(first.seeds, 'seed')}"

@@ -6,7 +6,7 @@ from collections.abc import Iterable, Mapping, Sequence
 
 from trainers.analysis.findings import EARLY, LATER, correlations, early_correlation, first_lasting, settling
 from trainers.evidence.comparison import Verdict
-from trainers.evidence.questions import QUESTIONS, Answer
+from trainers.evidence.questions import NO_WARMUP, QUESTIONS, WARMUPS, Answer
 from trainers.evidence.tables import answer_text, chosen_cells, evidence_table, overall_means
 from trainers.results.formats import NOTHING, counted, markdown_table
 from trainers.results.records import Series
@@ -14,8 +14,6 @@ from trainers.results.runs import Measured, Sweep
 from trainers.results.tasks import data_title
 from trainers.system.errors import ConfigError, require
 from trainers.system.files import UnreadableError, atomic_file, read_text
-
-WARMUPS, _, NO_WARMUP, _ = QUESTIONS
 
 
 def begin(part: str) -> str:

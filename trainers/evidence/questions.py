@@ -17,7 +17,7 @@ from trainers.results.tasks import TASKS, Margin, Terms, margin_of, sweep_comman
 FIRST_STEP_RULES = ("radam", *FIRST_STEPS_OF)
 ANY_WARMUP = tuple(name for name in UNTUNED if name != "none")
 # Do the warmups differ? Do RAdam's first steps matter? Is warmup needed? Do any other methods differ?
-QUESTIONS = ("warmups", "first steps", "no warmup", "methods")
+WARMUPS, FIRST_STEPS, NO_WARMUP, OTHERS = QUESTIONS = ("warmups", "first steps", "no warmup", "methods")
 
 
 def method_groups(table: Table) -> list[tuple[str, Sequence[str]]]:
@@ -25,11 +25,11 @@ def method_groups(table: Table) -> list[tuple[str, Sequence[str]]]:
 
     If no question fits, all methods are compared.
     """
-    asked: list[tuple[str, Sequence[str]]] = [(QUESTIONS[0], METHODS), (QUESTIONS[1], FIRST_STEP_RULES)]
-    asked += [(QUESTIONS[2], ["none", warmup]) for warmup in table.ran(ANY_WARMUP) if table.ran(["none"])]
+    asked: list[tuple[str, Sequence[str]]] = [(WARMUPS, METHODS), (FIRST_STEPS, FIRST_STEP_RULES)]
+    asked += [(NO_WARMUP, ["none", warmup]) for warmup in table.ran(ANY_WARMUP) if table.ran(["none"])]
     groups = [(question, ran) for question, methods in asked if len(ran := table.ran(methods)) > 1]
     every = table.ran(table.methods)
-    return [*groups] or ([(QUESTIONS[3], every)] if len(every) > 1 else [])
+    return [*groups] or ([(OTHERS, every)] if len(every) > 1 else [])
 
 
 # The paper prints one decimal: a deviation of 0.1 may be up to 0.15, and 0.0 up to 0.05. These upper limits are used,
@@ -105,7 +105,7 @@ def published_answers() -> list[Answer]:
     """The answers of the paper's three tables."""
     known = {task: TASKS[task] for task in TABLES}
     return [
-        Answer(QUESTIONS[0], task, of.paper_data, f"{of.title}, {of.paper_data}", PAPER, published_comparison(task))
+        Answer(WARMUPS, task, of.paper_data, f"{of.title}, {of.paper_data}", PAPER, published_comparison(task))
         for task, of in known.items()
     ]
 

@@ -11,7 +11,7 @@ import numpy as np
 from trainers.evidence.comparison import Comparison, judge
 from trainers.evidence.differences import LEVELS, Difference
 from trainers.evidence.findings import advice_text, margin_text, pair_text, places_of, verdict_text
-from trainers.evidence.questions import FIRST_STEP_RULES, QUESTIONS, Answer, method_groups, terms_of
+from trainers.evidence.questions import FIRST_STEP_RULES, FIRST_STEPS, WARMUPS, Answer, method_groups, terms_of
 from trainers.evidence.summary import cell_lines, cell_text
 from trainers.evidence.tuned import duels, tuned_findings
 from trainers.results.formats import NOTHING, decimals, markdown_table, signed, value_text
@@ -111,7 +111,7 @@ def _record(answer: Answer, difference: Difference) -> dict[str, Any]:
 
 
 # The columns of the tables, by the question that a sweep answers.
-MEAN_COLUMNS = {QUESTIONS[0]: (*METHODS, "none"), QUESTIONS[1]: FIRST_STEP_RULES}
+MEAN_COLUMNS = {WARMUPS: (*METHODS, "none"), FIRST_STEPS: FIRST_STEP_RULES}
 MEAN_HEADINGS = ("sweep", "model and data", "cells", "seeds", "metric")
 RATE, BETA_2, *_ = FIELDS
 DEFAULTS = {RATE: 1e-3, BETA_2: 0.999}  # of Adam
@@ -159,9 +159,9 @@ def _link(sweep: Sweep, page: pathlib.Path) -> str:
 
 def chosen_cells(sweeps: Iterable[Sweep]) -> str:
     """The best cell of every sweep that compares the paper's methods, and the one with Adam's default beta_2."""
-    methods = MEAN_COLUMNS[QUESTIONS[0]]
+    methods = MEAN_COLUMNS[WARMUPS]
     headings = ["experiment", "metric", "learning rate, beta_2", "seeds", *map(method_title, methods)]
-    compared = [sweep for sweep in sweeps if QUESTIONS[0] in dict(method_groups(sweep.table()))]
+    compared = [sweep for sweep in sweeps if WARMUPS in dict(method_groups(sweep.table()))]
     rows = [row for sweep in compared for row in _cell_rows(sweep, methods)]
     return markdown_table([headings, *rows]) if rows else ""
 

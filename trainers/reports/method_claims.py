@@ -14,7 +14,7 @@ from trainers.evidence.findings import (
     rate_sentences,
     reasons,
 )
-from trainers.evidence.questions import FIRST_STEP_RULES, QUESTIONS, Answer, sweep_answers
+from trainers.evidence.questions import FIRST_STEP_RULES, FIRST_STEPS, NO_WARMUP, WARMUPS, Answer, sweep_answers
 from trainers.reports.claims import Claim, Holds
 from trainers.results.formats import counted, listed
 from trainers.results.methods import METHODS, VARIANTS, label_of
@@ -22,7 +22,6 @@ from trainers.results.paper import TABLES
 from trainers.results.runs import Sweep
 from trainers.results.tasks import IMAGES, LANGUAGE, TASKS, TRANSLATION, task_title
 
-WARMUPS, FIRST_STEPS, NO_WARMUP, _ = QUESTIONS
 WORSE = (
     "yes if Adam without warmup is worse by more than the margin (90 % interval wholly outside) or diverges more often "
     "(Fisher's exact test, p < 0.05); no if it is better or inside the margin"

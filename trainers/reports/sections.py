@@ -7,11 +7,11 @@ from typing import Any, NamedTuple
 
 from trainers.evidence.differences_figure import differences_charts, shown_answers
 from trainers.evidence.findings import CRITERION, margin_text, verdict_text
-from trainers.evidence.questions import Answer, by_question, published_answers
+from trainers.evidence.questions import NO_WARMUP, WARMUPS, Answer, by_question, published_answers
 from trainers.evidence.tables import evidence_columns
 from trainers.reports.analysis_sections import analysis_section, factors_section, simulation_section
 from trainers.reports.claims import Claim, Claims, Holds, update_claims, warmup_claims
-from trainers.reports.method_claims import NO_WARMUP, WARMUPS, JudgedSweep, control_summary, judged, method_claims
+from trainers.reports.method_claims import JudgedSweep, control_summary, judged, method_claims
 from trainers.reports.page import Points, Section, Text, WideAndNarrow
 from trainers.reports.run_sections import RunSummary, making_section, run_summary, runs_section, total
 from trainers.reports.sweep_sections import in_order, sweep_section
