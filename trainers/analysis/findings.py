@@ -1,5 +1,6 @@
 """The paper's observations on its figure 1, made on the measurements of a run."""
 
+import itertools
 from collections.abc import Sequence
 
 import numpy as np
@@ -68,12 +69,8 @@ def first_lasting(t: Sequence[float], holds: Sequence[bool]) -> float | None:
     >>> first_lasting([1, 2, 4, 8], [True, False, True, True])
     4
     """
-    lasting = None
-    for moment, held in zip(reversed(t), reversed(holds), strict=True):
-        if not held:
-            break
-        lasting = moment
-    return lasting
+    held = [*itertools.takewhile(lambda pair: pair[1], zip(reversed(t), reversed(holds), strict=True))]
+    return held[-1][0] if held else None
 
 
 def settling(t: Sequence[float], values: Sequence[float]) -> tuple[float, float]:

@@ -126,8 +126,8 @@ def more_seeds(seeds: Sequence[Any], needed: int) -> str:
     ('1-8', '1-2,7-8', '1-3')
     """
     known = sorted(int(seed) for seed in seeds)
-    following = range(known[-1] + 1 if known else 1, (known[-1] if known else 0) + 1 + max(0, needed - len(known)))
-    return ranges([*known, *following])
+    following = max(known, default=0) + 1
+    return ranges([*known, *range(following, following + needed - len(known))])
 
 
 def pair_text(pair: Pair) -> str:
