@@ -53,6 +53,12 @@ def no_warmup_fails(method, rate, beta_2, seed):
     return None if seed == 1 else 2.3 if beta_2 == 0.999 else 0.3
 
 
+@pytest.fixture(scope="module")
+def study(tmp_path_factory):
+    """A study that no test changes."""
+    return make_study(tmp_path_factory.mktemp("study") / "a", no_warmup_fails)
+
+
 def summed_up(*folders, **options):
     return sum_up(StudyConfig(tuple(map(str, folders)), **options))
 
@@ -62,8 +68,8 @@ def row_of(text, method):
     return re.split(r"  +", line)
 
 
-def test_a_run_fails_above_the_mean_of_the_best_loss_and_that_of_chance(tmp_path):
-    [sweep], _ = read_sweeps([str(make_study(tmp_path / "a", no_warmup_fails))])
+def test_a_run_fails_above_the_mean_of_the_best_loss_and_that_of_chance(study):
+    [sweep], _ = read_sweeps([str(study)])
     trained = Trained(sweep)
     assert trained.limit == pytest.approx((0.3 + math.log(10)) / 2)
     assert trained.failed("none", (0.1, 0.999)) == 5
@@ -85,8 +91,8 @@ def test_a_language_model_that_knows_only_the_frequencies_of_words_has_failed(tm
     assert trained.failed("none", (0.1, 0.9)) == failed
 
 
-def test_every_method_has_its_best_cell_boundary_and_failures(tmp_path):
-    said = summed_up(make_study(tmp_path / "a", no_warmup_fails))
+def test_every_method_has_its_best_cell_boundary_and_failures(study):
+    said = summed_up(study)
     _, best, default, boundary, failed, loss = row_of(said, "none")
     assert best.startswith("3.00 ± 0.00 at ")
     assert default == "3.00 ± 0.00"
@@ -96,8 +102,8 @@ def test_every_method_has_its_best_cell_boundary_and_failures(tmp_path):
     assert row_of(said, "dynamic")[3:5] == ["0.1 (0.9); 0.1 (0.999)", "0 of 30"]
 
 
-def test_conditions_are_met_by_equal_methods(tmp_path):
-    said = summed_up(make_study(tmp_path / "a", no_warmup_fails))
+def test_conditions_are_met_by_equal_methods(study):
+    said = summed_up(study)
     assert "dynamic fails in no cell where untuned_linear trains with all seeds (6 cells): condition met." in said
     assert re.search(r"dynamic - untuned_linear: .* there, margin ±0.2 points: condition met\.", said)
     assert "over all cells in which both are done: gi_adam counts as a schedule." in said
@@ -132,8 +138,8 @@ def test_gi_adam_must_beat_its_control(tmp_path):
     assert "counts as a schedule" in summed_up(make_study(tmp_path / "b", no_warmup_fails, better=-1e-3))
 
 
-def test_the_figure_has_the_numbers_of_every_square(tmp_path):
-    said = summed_up(make_study(tmp_path / "a", no_warmup_fails), output_dir=str(tmp_path / "out"))
+def test_the_figure_has_the_numbers_of_every_square(study, tmp_path):
+    said = summed_up(study, output_dir=str(tmp_path / "out"))
     assert said.endswith(f"written: {tmp_path}/out/failures_a.csv, .svg, .png, .pdf")
     rows = csv_rows((tmp_path / "out/failures_a.csv").read_text())
     assert len(rows) == 30
@@ -141,10 +147,10 @@ def test_the_figure_has_the_numbers_of_every_square(tmp_path):
     assert {row["runs"] for row in rows} == {"5"}
 
 
-def test_the_table_of_a_page_is_that_of_its_sweep(tmp_path):
-    folder, page = make_study(tmp_path / "a", no_warmup_fails), tmp_path / "page.md"
+def test_the_table_of_a_page_is_that_of_its_sweep(study, tmp_path):
+    page = tmp_path / "page.md"
     page.write_text("<!-- study a -->old<!-- end of study a -->\nMore.\n")
-    assert summed_up(folder, page=(str(page),)).endswith(f"written: {page}")
+    assert summed_up(study, page=(str(page),)).endswith(f"written: {page}")
     text = page.read_text()
     assert text.startswith("<!-- study a -->\n\n| method | best cell | default cell | largest rate without failures |")
     assert "| no warmup | 3.00 ± 0.00 at " in text
@@ -324,8 +330,8 @@ def blocks_of(folder):
     return [*study_blocks(1, sweep)]
 
 
-def test_the_page_has_tables_conditions_and_the_figure_of_a_study(tmp_path):
-    table, points, figure = blocks_of(make_study(tmp_path / "a", no_warmup_fails))
+def test_the_page_has_tables_conditions_and_the_figure_of_a_study(study):
+    table, points, figure = blocks_of(study)
     assert table.rows[0][:1] == ["No warmup"]
     assert "condition met." in points.items[0]
     assert "above 1.301" in figure.note
