@@ -104,9 +104,6 @@ class AdaptiveEmbedding(_Banded):
         vectors = tf.dynamic_stitch(rows, [self._vectors(number, part) for number, part in enumerate(parts)])
         return tf.reshape(vectors, [*_dimensions(tokens), self.width])
 
-    def compute_output_shape(self, tokens_shape: Any) -> tuple[int | None, ...]:
-        return (*tokens_shape, self.width)
-
     def _vectors(self, number: int, words: Any) -> Any:
         narrow = tf.gather(self.tables[number].value, words - self.bands[number].start)
         return self._cast(narrow) @ self._cast(self.projections[number])
@@ -180,9 +177,6 @@ class AdaptiveSoftmax(_Banded):
             tail = tf.nn.log_softmax(self._tail_logits(number, vectors, training=False))
             parts.append(tail + classes[:, number - 1 : number])
         return tf.reshape(tf.concat(parts, axis=1), [*_dimensions(hidden)[:-1], self.vocabulary_size])
-
-    def compute_output_spec(self, hidden: Any, targets: Any, training: bool | None = None) -> keras.KerasTensor:
-        return keras.KerasTensor(targets.shape, dtype="float32")
 
     def get_config(self) -> dict[str, Any]:
         embedding = keras.saving.serialize_keras_object(self.embedding)

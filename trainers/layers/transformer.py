@@ -44,9 +44,6 @@ class SinusoidalPositions(layers.Layer):
         angles = positions[:, None] * frequencies
         return x + tf.cast(tf.concat([tf.sin(angles), tf.cos(angles)], axis=1), x.dtype)
 
-    def compute_output_shape(self, x_shape: Any) -> Any:
-        return x_shape
-
     def get_config(self) -> dict[str, Any]:
         config: dict[str, Any] = super().get_config()
         return config | {"longest": self.longest}
@@ -199,9 +196,6 @@ class TransformerBlock(_Block):
         x = self._residual(x, attend, self.attention_norm, self.attention_dropout, training)
         return self._dense(x, training)
 
-    def compute_output_shape(self, x_shape: Any) -> Any:
-        return x_shape
-
 
 @keras.saving.register_keras_serializable("trainers")
 class DecoderBlock(_Block):
@@ -234,9 +228,6 @@ class DecoderBlock(_Block):
         x = self._residual(x, attend, self.attention_norm, self.attention_dropout, training)
         x = self._residual(x, attend_to_memory, self.memory_norm, self.memory_dropout, training)
         return self._dense(x, training)
-
-    def compute_output_shape(self, x_shape: Any, memory_shape: Any) -> Any:
-        return x_shape
 
     def empty_cache(self, batch: Any) -> KeysAndValues:
         """Keys and values of no positions, to begin with."""
