@@ -48,6 +48,7 @@ class MeasuredRun(Run):
         except ValueError as error:  # with the library's message
             raise ConfigError(str(error)) from error
         self.measured = measured_updates(self.plan.total_steps, config.measure_every)
+        self.numbers = {update: number for number, update in enumerate(self.measured)}
         self.gradients = GradientSamples(
             self.model, self.sample, self.data.train, config.batch_size, config.gradient_samples, config.seed
         )
@@ -58,7 +59,7 @@ class MeasuredRun(Run):
         return sorted({*super()._stops(), *(stop for t in self.measured for stop in (t - 1, t))})
 
     def _segment(self, batches: Any, first: int, last: int, progress: Any) -> None:
-        number = self._measurement(last)
+        number = self.numbers.get(last)
         # The gradient's distribution belongs to the weights before the update.
         found = {} if number is None else quantiles(coefficient_of_variation(self.gradients.draw(number)))
         self._variation = {f"gradient_cv_{name}": value for name, value in found.items()}
@@ -66,18 +67,13 @@ class MeasuredRun(Run):
 
     def _record(self, last: int) -> dict[str, Any]:
         record = super()._record(last)
-        return record | self._statistics() if self._measurement(last) is not None else record
+        return record | self._statistics() if last in self.numbers else record
 
     def _statistics(self) -> dict[str, float]:
         m, v = self._read()
         updates = quantiles(update_magnitudes(self.optimizer, m, v))
         statistics = self._variation | {"moment_correlation": correlation(m, v)}
         return statistics | {f"update_{name}": value for name, value in updates.items()}
-
-    def _measurement(self, step: int) -> int | None:
-        """The index of the measurement at this update, or None."""
-        place = bisect.bisect_left(self.measured, step)
-        return place if self.measured[place : place + 1] == [step] else None
 
     def _work(self, first: int, last: int) -> int:
         # In backward passes: those of the measurements, and one per step.

@@ -257,10 +257,10 @@ def by_subject(config_class: type[Flags]) -> dict[str, list[Any]]:
     """The fields of a config under the subjects of the classes that first declare them, the task's own first."""
     grouped: dict[str, list[Any]] = {}
     owners = [cls for cls in config_class.__mro__ if issubclass(cls, Flags)]
+    first = {name: owner for owner in owners for name in owner.__annotations__}
     for owner in owners:
         for field in dataclasses.fields(config_class):
-            declaring = [cls for cls in owners if field.name in cls.__annotations__]
-            if declaring[-1] is owner:
+            if first[field.name] is owner:
                 grouped.setdefault(owner.subject, []).append(field)
     return grouped
 

@@ -5,7 +5,6 @@ import hashlib
 import json
 import os
 import re
-import signal
 from collections.abc import Callable
 from typing import Any
 
@@ -40,13 +39,12 @@ def worker_of(config: Config) -> TrainingWorker:
         return TrainingWorker(1, 0)
     cluster, task = _cluster_and_task()
     _check_addresses(cluster)
-    sizes = {job: len(cluster.get(job, ())) for job in JOBS}
-    if not (0 <= task["index"] < sizes.get(task["type"], 0)):
+    tasks = [{"type": job, "index": index} for job in JOBS for index in range(len(cluster.get(job, ())))]
+    if task not in tasks:
         raise ConfigError(
             f"The task of TF_CONFIG must be a {' or a '.join(JOBS)} of its cluster. Received: {task} of {cluster}"
         )
-    before = sizes["chief"] if task["type"] == "worker" else 0
-    return TrainingWorker(sum(sizes.values()), before + task["index"])
+    return TrainingWorker(len(tasks), tasks.index(task))
 
 
 def adopt_slurm(environment: Any = os.environ) -> None:
@@ -142,12 +140,8 @@ class Team:
         return steps if self.is_alone else max(1, int(self._sum([float(steps)])[0] / self.worker.count))
 
     def agreed_signal(self, number: int | None) -> int | None:
-        """The signal that any worker has received."""
-        if self.is_alone:
-            return number
-        counts = self._sum([float(number == each) for each in (signal.SIGTERM, signal.SIGINT)])
-        heard = [each for each, count in zip((signal.SIGTERM, signal.SIGINT), counts, strict=True) if count]
-        return int(heard[0]) if heard else None
+        """The signal that any worker has received; SIGTERM, whose number is larger, if others have heard Ctrl-C."""
+        return max(self._of_all(number or 0)) or None
 
     def _of_all(self, number: int) -> list[int]:
         """The numbers of all workers, in order."""

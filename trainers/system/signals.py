@@ -115,17 +115,13 @@ def _handle(number: int, _: FrameType | None) -> None:
 
 
 def _watch(reading: int) -> None:
-    first: float | None = None
-    while True:
-        for number in os.read(reading, 64):
-            now = time.monotonic()
-            if number not in SIGNALS:
-                continue
-            if first is None:
-                first = now
-                print(HEARD, file=sys.stderr, flush=True)
-            elif now - first > SAME_SIGNAL_SECONDS:
-                os._exit(128 + number)
+    numbers = (number for number in iter(lambda: os.read(reading, 1)[0], None) if number in SIGNALS)
+    next(numbers)
+    first = time.monotonic()
+    print(HEARD, file=sys.stderr, flush=True)
+    for number in numbers:
+        if time.monotonic() - first > SAME_SIGNAL_SECONDS:
+            os._exit(128 + number)
 
 
 def _end_without_parent() -> None:
