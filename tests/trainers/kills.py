@@ -40,9 +40,13 @@ class Stage:
         self.phase, self.finished = (pathlib.Path(f"{folder}.{name}") for name in ("phase", "finished"))
 
     def read(self):
-        phase = self.phase.read_text() if self.phase.exists() else None
+        phase = read(self.phase)
         self.phase.unlink(missing_ok=True)
-        return phase, int(self.finished.read_text()) if self.finished.exists() else 0
+        return phase, int(read(self.finished) or 0)
+
+
+def read(path):
+    return path.read_text() if path.exists() else ""
 
 
 def write_whole(path, text):
@@ -59,14 +63,11 @@ def watch(stage, name, on_entry):
 
     @functools.wraps(original)
     def watched(self, *arguments, **options):
-        outer = stage.phase.read_text() if stage.phase.exists() else None
+        outer = read(stage.phase)
         write_whole(stage.phase, name)
         on_entry(name)
         result = original(self, *arguments, **options)
-        if outer is None:
-            stage.phase.unlink()
-        else:
-            write_whole(stage.phase, outer)
+        write_whole(stage.phase, outer)
         if name == "training":
             write_whole(stage.finished, str(self.step))
         return result

@@ -97,10 +97,8 @@ def _warmup(facts: Mapping[str, Any]) -> str:
     ['no warmup', 'dynamic warmup']
     """
     name, period, total = facts["warmup"], facts["warmup_period"], f"{facts['total_updates']:,}"
-    if name == "none":
-        return "no warmup"
-    if name == "dynamic":
-        return "dynamic warmup"
+    if name in ("none", "dynamic"):
+        return "no warmup" if name == "none" else "dynamic warmup"
     if period is None:
         return f"{name} warmup with an effective period of {facts['effective_warmup_period']:,.0f} of {total} updates"
     if round(period) > facts["total_updates"]:  # 2 / (1 - 0.9) is 20.000000000000004
