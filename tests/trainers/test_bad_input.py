@@ -39,6 +39,7 @@ from trainers.system.access import locked
 from trainers.system.errors import ConfigError, shortage
 from trainers.tasks.images.config import ImageConfig
 from trainers.tasks.language.config import LanguageConfig
+from trainers.tasks.translation.config import TranslationConfig
 
 TINY = "tests.trainers.tiny"
 ROOT_USER = os.geteuid() == 0
@@ -97,6 +98,16 @@ def assert_refused(message, config_class, *arguments):
         (WarmupConfig, "--updates=1000000000000", "--updates must be an integer between 2 and 10000000"),
         (AnalysisConfig, "--gradient_samples=1000000000", "--gradient_samples must be an integer between 2 and 10"),
         (sweep_config_class("image_classification"), "--seeds=1,-1", "--seeds must be an integer between 0 and 2^32"),
+        (sweep_config_class("image_classification"), "--trials=9", "--trials is for --search=random and bayesian"),
+        (TinyConfig, "--momentum=0.5", "--momentum is for --optimizer=keras_sgd and keras_nag, not for adam"),
+        (ImageConfig, "--data_dir=/data", "--data_dir is for data on disk, not for --dataset=digits"),
+        (LanguageConfig, "--data_dir=/data", "--data_dir is for data on disk, not for --dataset=pydoc"),
+        (TranslationConfig, "--data_dir=/data", "a TranslateFolder and TFDS sets, not for --dataset=numbers"),
+        (
+            TranslationConfig,
+            "--dataset=text --source=a --target=b --target_language=fr",
+            "--target_language is for data that come in several languages, not for --dataset=text",
+        ),
         (ReproductionConfig, "--workers=100000000", "--workers must be an integer between 1 and 1024"),
     ],
 )

@@ -26,8 +26,6 @@ from trainers.results.methods import FIRST_STEPS, TUNED_WARMUPS, WARMUPS
 from trainers.system.errors import ConfigError
 from trainers.tasks.images import models
 from trainers.tasks.images.config import MODELS, ImageConfig
-from trainers.tasks.language.config import LanguageConfig
-from trainers.tasks.translation.config import TranslationConfig
 
 
 @pytest.mark.parametrize(
@@ -61,25 +59,6 @@ def test_bad_values_are_refused_and_nothing_is_written(options, message, tmp_pat
     with pytest.raises(ConfigError, match=message):
         run_tiny(**{"folder": tmp_path / "run", **options})
     assert not (tmp_path / "run").exists()
-
-
-@pytest.mark.parametrize(
-    ("config_class", "flags", "message"),
-    [
-        (TinyConfig, "--momentum=0.5", "--momentum is for --optimizer=keras_sgd and keras_nag, not for adam"),
-        (ImageConfig, "--data_dir=/data", "--data_dir is for data on disk, not for --dataset=digits"),
-        (LanguageConfig, "--data_dir=/data", "--data_dir is for data on disk, not for --dataset=pydoc"),
-        (TranslationConfig, "--data_dir=/data", "a TranslateFolder and TFDS sets, not for --dataset=numbers"),
-        (
-            TranslationConfig,
-            "--dataset=text --source=a --target=b --target_language=fr",
-            "--target_language is for data that come in several languages, not for --dataset=text",
-        ),
-    ],
-)
-def test_a_flag_without_effect_is_refused(config_class, flags, message):
-    with pytest.raises(ConfigError, match=re.escape(message)):
-        parse_arguments(config_class, ["--output_dir=-", *flags.split()])
 
 
 FROM_NOWHERE = """

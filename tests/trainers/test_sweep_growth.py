@@ -183,12 +183,13 @@ def one_run(tmp_path_factory):
     return folder, data
 
 
-@pytest.mark.parametrize("content", [b"", b'{"trial": ', b"[]", b"{}", b'{"no": 1}', b"\xff", b"1"])
+@pytest.mark.parametrize("content", [b"", b'{"trial": ', b"[]", b"{}", b'{"no": 1}', b"\xff", b"1", None])
 def test_a_damaged_result_is_named_and_nothing_is_changed(content, one_run):
     folder, data = one_run
     [path] = (folder / "trials").glob("*/result.json")
     whole, table = path.read_bytes(), (folder / "results.csv").read_text()
-    path.write_bytes(content)
+    of_another_trial = whole.replace(path.parent.name.encode(), b"rate-9")
+    path.write_bytes(of_another_trial if content is None else content)
     try:
         with pytest.raises(DataError, match=f"must be what a sweep has written: .* Received: {path} "):
             sweep(settings(folder, **ONE, data=str(data)))

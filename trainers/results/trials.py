@@ -96,6 +96,8 @@ def read_result(folder: pathlib.Path) -> Result:
         missing = [name for name in FIELDS if name not in result.values]
         if missing or not isinstance(result.seconds, int | float):
             raise UnreadableError(f"without {', '.join(missing) or 'seconds'}")
+        if result.trial != folder.name:
+            raise UnreadableError(f"the result of {result.trial}")
     except (ValueError, TypeError, AttributeError, RecursionError) as error:
         raise DataError(
             f"A {RESULT} must be what a sweep has written: restore it, or remove it, and its run is taken from "

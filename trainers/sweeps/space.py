@@ -163,6 +163,8 @@ class SweepSettings(Settings):
             require(values or name in TUNED_LISTS, f"--{name} must have at least one value", values)
             require(len(set(values)) == len(values), f"--{name} must have no value twice", values)
         self._validate_tuned()
+        if self.search not in ("random", "bayesian"):
+            self.require_default("trials", "--search=random and bayesian", self.search)
         rule = "--evaluate_only is for a single run, not for a sweep"
         require(not getattr(self, "evaluate_only", False), rule, True)
         self.axes  # noqa: B018 - checked here
