@@ -25,7 +25,7 @@ def measure(task: str, arguments: list[str]) -> None:
     from trainers.engine.program import parse_arguments
     from trainers.engine.run import train
     from trainers.engine.setup import Setup
-    from trainers.results.records import read_records
+    from trainers.results.folders import read_records
     from trainers.tasks import CONFIGS, load_task
 
     with tempfile.TemporaryDirectory() as folder:

@@ -18,9 +18,9 @@ from trainers.evidence.summary import Summary, summary_csv
 from trainers.evidence.tables import tuned_texts
 from trainers.figures.paper import draw_gradients
 from trainers.reports.method_claims import judged, method_claims
+from trainers.results.folders import read_series
 from trainers.results.formats import markdown_table
 from trainers.results.layout import ANALYSIS_TABLE, CHECKS, CONFIG, RESULT, RESULTS, STATUS, SUMMARY, TRIALS
-from trainers.results.records import read_series
 from trainers.results.results_csv import read_results
 from trainers.results.runs import read_analyses, read_runs, read_sweeps
 from trainers.study.conditions import DYNAMIC

@@ -5,7 +5,7 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from trainers.results.records import Series
+from trainers.results.folders import Series
 
 # An update magnitude has settled when it is first within this factor of its later level.
 NEAR = 1.2

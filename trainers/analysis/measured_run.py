@@ -17,7 +17,7 @@ from trainers.engine.optimizers import moments_reader
 from trainers.engine.run import Run, train
 from trainers.engine.setup import Setup
 from trainers.figures.paper import draw_gradients
-from trainers.results.records import read_series
+from trainers.results.folders import read_series
 from trainers.system.errors import ConfigError
 from trainers.tasks.images.task import ImageClassification
 

@@ -11,8 +11,8 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any
 
 from trainers.engine.flags import Settings, stored_config
+from trainers.results.folders import read_records
 from trainers.results.layout import BOARD, CHECKPOINTS, CONFIG, FILES, FOLDERS, RECORDS, STATUS
-from trainers.results.records import read_records
 from trainers.system.access import check_folder, check_unlocked, locked
 from trainers.system.environment import git_revision, this_machine, versions
 from trainers.system.errors import ConfigError, DataError

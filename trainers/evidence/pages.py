@@ -8,8 +8,8 @@ from trainers.analysis.findings import EARLY, LATER, correlations, early_correla
 from trainers.evidence.comparison import Verdict
 from trainers.evidence.questions import NO_WARMUP, QUESTIONS, WARMUPS, Answer
 from trainers.evidence.tables import answer_text, chosen_cells, evidence_table, overall_means
+from trainers.results.folders import Series
 from trainers.results.formats import NOTHING, counted, markdown_table
-from trainers.results.records import Series
 from trainers.results.runs import Measured, Sweep
 from trainers.results.tasks import data_title
 from trainers.system.errors import ConfigError, require

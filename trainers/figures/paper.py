@@ -16,9 +16,9 @@ from tfwarmup import effective_warmup_period, warmups
 from tfwarmup.analysis.simulation import QUANTILES, Magnitudes
 from trainers.figures.inline import Chart, chart
 from trainers.figures.look import PLAIN, draw_and_save, log_spaced, reference_line
+from trainers.results.folders import Series
 from trainers.results.methods import DRAWN, STYLES, style_of
 from trainers.results.paper import LONG_RUN, NOISY_FROM, SETTLED_AT, SETTLED_LEVEL
-from trainers.results.records import Series
 
 PANELS = (
     ("gradient_cv_", "Coefficient of variation of the gradients", "standard deviation / |mean|"),

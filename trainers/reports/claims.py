@@ -16,10 +16,10 @@ from trainers.analysis.findings import EARLY, NEAR, correlations, early_correlat
 from trainers.figures.paper import BETAS, period
 from trainers.reports.page import Block
 from trainers.reports.tables import PageTable, plain_table
+from trainers.results.folders import Series
 from trainers.results.formats import per_cent
 from trainers.results.methods import DRAWN
 from trainers.results.paper import LEVEL, LONG_RUN, NOISY_FROM, SETTLED_AT, SETTLED_LEVEL, SETTLES_AT
-from trainers.results.records import Series
 from trainers.results.runs import Measured
 
 

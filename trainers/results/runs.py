@@ -8,10 +8,9 @@ from typing import Any
 
 from pandas import DataFrame
 
-from trainers.results.folders import SWEEP_OF, Folder, find_folders
+from trainers.results.folders import SWEEP_OF, Folder, Series, find_folders, read_columns, read_records, read_series
 from trainers.results.layout import CONFIG, RESULTS, RUN_RESULTS, SIMULATION_TABLE, TRIALS
 from trainers.results.methods import FIELDS, TUNED_FLAGS, method_flags, method_label
-from trainers.results.records import Series, read_columns, read_records, read_series
 from trainers.results.results_csv import LABEL, frame_of, parse_results, read_results
 from trainers.results.table import METHOD, SEED, Row, Table, tabulate
 from trainers.results.tasks import (

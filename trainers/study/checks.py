@@ -14,8 +14,8 @@ from pandas import DataFrame
 
 from tfwarmup.analysis.warmup_report import TOO_SHORT, WarmupReport, is_too_short
 from tfwarmup.factors import untuned_linear_period
+from trainers.results.folders import read_records
 from trainers.results.layout import CHECKS, TRIALS
-from trainers.results.records import read_records
 from trainers.results.results_csv import TRIAL, csv_text
 from trainers.results.runs import Records, Sweep
 from trainers.study.failures import Trained
