@@ -121,6 +121,16 @@ def test_damaged_trials_are_named_and_make_runs_missing(tmp_path, digits):
     assert "inconclusive, as 1 planned run has no result" in said
 
 
+def test_a_sweep_that_no_table_can_hold_is_left_out_and_named(tmp_path, digits):
+    large = reports.write_sweep(tmp_path / "runs/large", lambda **_: 1e308)  # infinite in per cent
+    config = reports.change_config(reports.write_sweep(tmp_path / "runs/config", lambda **_: 0.1), learning_rates=3)
+    shutil.copytree(digits, tmp_path / "runs/digits")
+    said = judged(tmp_path / "runs", paper=False)
+    assert "radam: equivalent" in said
+    for folder in (large, config):
+        assert f"left out: {folder} (" in said
+
+
 def test_a_trial_that_a_second_worker_finished_counts_once(tmp_path, digits):
     trial = next(iter(sorted((digits / "trials").iterdir())))
     again = trial.with_name(f"{trial.name}@2")

@@ -250,7 +250,9 @@ def read_sweep(folder: Folder, problems: list[str], curves: bool = True) -> Swee
     trials = [_trial(path, folder, results, problems) for path in begun]
     shown = tuple(each for each in trials if each and each.records)
     objective = objective_of(folder)
-    return Sweep(folder, objective, frame_of(results, objective.metric, grid), grid, shown, kept)
+    sweep = Sweep(folder, objective, frame_of(results, objective.metric, grid), grid, shown, kept)
+    sweep.table()  # what no table can hold is damaged, and left out by whoever reads many sweeps
+    return sweep
 
 
 def _axes(config: Mapping[str, Any]) -> dict[str, list[Any]]:
