@@ -69,31 +69,19 @@ class Verdict(enum.Enum):
 
 @dataclasses.dataclass(frozen=True)
 class Comparison:
-    """Everything that a verdict is based on.
+    """Everything that a verdict is based on."""
 
-    Args:
-        methods: The methods that have runs.
-        differences: The difference of each pair of methods.
-        margin: The smallest difference that matters, in the unit of the objective; None if none was fixed.
-        terms: What they are judged by.
-        direction: "min" or "max": which value is better.
-        rates: How often runs diverged, if any did.
-        failed: The runs that failed: the method, then the names and values of its cell and seed.
-        missing: How many planned runs have no result yet.
-        alike: Whether runs of the same cells and seeds diverged for each method.
-        seeds: The seeds of the runs that are done.
-    """
-
-    methods: tuple[str, ...]
-    differences: tuple[Difference, ...]
-    margin: float | None
-    terms: Terms
-    direction: str = "min"
-    rates: tuple[Rates, ...] = ()
+    methods: tuple[str, ...]  # the methods that have runs
+    differences: tuple[Difference, ...]  # the difference of each pair of methods
+    margin: float | None  # the smallest difference that matters, in the unit of the objective; None if none was fixed
+    terms: Terms  # what they are judged by
+    direction: str = "min"  # "min" or "max": which value is better
+    rates: tuple[Rates, ...] = ()  # how often runs diverged, if any did
+    # The runs that failed: the method, then the names and values of its cell and seed
     failed: tuple[tuple[str, tuple[tuple[str, Any], ...]], ...] = ()
-    missing: int = 0
-    alike: bool = True
-    seeds: tuple[Any, ...] = ()
+    missing: int = 0  # how many planned runs have no result yet
+    alike: bool = True  # whether runs of the same cells and seeds diverged for each method
+    seeds: tuple[Any, ...] = ()  # the seeds of the runs that are done
 
     @property
     def verdict(self) -> Verdict:

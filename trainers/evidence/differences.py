@@ -26,23 +26,14 @@ ROUNDING = 1e-6
 
 @dataclasses.dataclass(frozen=True)
 class Difference:
-    """An estimate with its standard error; NaN where there are fewer than two seeds.
+    """An estimate with its standard error; NaN where there are fewer than two seeds."""
 
-    Args:
-        pair: The methods.
-        seeds: Number of seeds.
-        cells: Number of cells that it is averaged over.
-        mean: Second - first.
-        error: The standard error of the mean.
-        freedom: Its degrees of freedom.
-    """
-
-    pair: Pair
-    seeds: int
-    cells: int
-    mean: float
-    error: float
-    freedom: float
+    pair: Pair  # the methods
+    seeds: int  # number of seeds
+    cells: int  # number of cells that it is averaged over
+    mean: float  # second - first
+    error: float  # the standard error of the mean
+    freedom: float  # its degrees of freedom
 
     def interval(self, level: float = LEVELS[0]) -> tuple[float, float]:
         low, high = t_interval(self.mean, self.error, self.freedom, level)

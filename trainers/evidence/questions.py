@@ -69,23 +69,14 @@ PAPER = "the paper"
 
 @dataclasses.dataclass(frozen=True)
 class Answer:
-    """The answer of a sweep, or of one of the paper's tables, to a question.
+    """The answer of a sweep, or of one of the paper's tables, to a question."""
 
-    Args:
-        question: One of `QUESTIONS`.
-        task: Its task.
-        data: Its data set, and its model where the task has several.
-        title: The model and the data in words.
-        source: The name of its folder; "the paper" for the paper's table.
-        comparison: The methods compared in pairs.
-    """
-
-    question: str
-    task: str
-    data: str
-    title: str
-    source: str
-    comparison: Comparison
+    question: str  # one of `QUESTIONS`
+    task: str  # its task
+    data: str  # its data set, and its model where the task has several
+    title: str  # the model and the data in words
+    source: str  # the name of its folder; "the paper" for the paper's table
+    comparison: Comparison  # the methods compared in pairs
 
     @property
     def published(self) -> bool:

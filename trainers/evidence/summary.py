@@ -65,19 +65,13 @@ def summary_frame(table: Table) -> DataFrame:
 
 @dataclasses.dataclass(frozen=True)
 class Summary:
-    """What is told of a sweep: its table, its best cell, and its methods compared; every verdict is computed once.
+    """What is told of a sweep: its table, its best cell, and its methods compared; every verdict is computed once."""
 
-    Args:
-        table: The table of the sweep.
-        runs: The runs behind the table, for how they differ in versions, machines and so on, and for tuned warmups.
-        title: The title of the page.
-        terms: What the methods are judged by.
-    """
-
-    table: Table
+    table: Table  # the table of the sweep
+    # The runs behind the table, for how they differ in versions, machines and so on, and for tuned warmups
     runs: DataFrame
-    title: str = "Sweep"
-    terms: Terms = DEFAULT_TERMS
+    title: str = "Sweep"  # the title of the page
+    terms: Terms = DEFAULT_TERMS  # what the methods are judged by
 
     @functools.cached_property
     def compared(self) -> list[Comparison]:

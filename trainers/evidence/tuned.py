@@ -27,30 +27,20 @@ UNTUNED_RULES = ("untuned_linear", "untuned_exponential", "radam")
 
 @dataclasses.dataclass(frozen=True)
 class Duel:
-    """A tuned warmup and an untuned rule in a row of the table, or in several.
+    """A tuned warmup and an untuned rule in a row of the table, or in several."""
 
-    Args:
-        row: The row, or the first one.
-        warmup: The tuned warmup.
-        rule: The untuned one.
-        periods: The periods chosen there on the first and on the second half of the seeds; or the shares.
-        tuned: The objective of the tuned warmup, [rows, seeds of the table], with the period chosen on the other half
-            of the seeds; NaN for a seed that either lacks.
-        untuned: The objective of the rule, NaN for the same seeds.
-        tuned_runs: Number of runs for tuning.
-        untuned_runs: Number of runs of the rule.
-        flag: What is tuned, "warmup_period" or "warmup_share".
-    """
-
-    row: Row
-    warmup: str
-    rule: str
+    row: Row  # the row, or the first one
+    warmup: str  # the tuned warmup
+    rule: str  # the untuned one
+    # The periods chosen there on the first and on the second half of the seeds; or the shares
     periods: tuple[float, float]
+    # The objective of the tuned warmup, [rows, seeds of the table], with the period chosen on the other half of the
+    # seeds; NaN for a seed that either lacks
     tuned: np.ndarray
-    untuned: np.ndarray
-    tuned_runs: int
-    untuned_runs: int
-    flag: str = PERIOD
+    untuned: np.ndarray  # the objective of the rule, NaN for the same seeds
+    tuned_runs: int  # number of runs for tuning
+    untuned_runs: int  # number of runs of the rule
+    flag: str = PERIOD  # what is tuned, "warmup_period" or "warmup_share"
 
     @property
     def difference(self) -> Difference:

@@ -45,27 +45,16 @@ class Kind(enum.Enum):
 
 @dataclasses.dataclass(frozen=True)
 class Claim:
-    """One line of the page.
+    """One line of the page."""
 
-    Args:
-        claim: What the paper says, in short.
-        paper: The paper's number or words.
-        kind: What decides it.
-        measured: What was measured here, and in which run; or why nothing was.
-        criterion: The condition for the claim to hold.
-        verdict: Whether it holds.
-        question: Which question about methods it answers, one of `QUESTIONS`.
-        on: The task or the data that the answer is about.
-    """
-
-    claim: str
-    paper: str
-    kind: Kind = Kind.TRAINED
-    measured: str = ""
-    criterion: str = ""
-    verdict: Holds = Holds.MISSING
-    question: str = ""
-    on: str = ""
+    claim: str  # what the paper says, in short
+    paper: str  # the paper's number or words
+    kind: Kind = Kind.TRAINED  # what decides it
+    measured: str = ""  # what was measured here, and in which run; or why nothing was
+    criterion: str = ""  # the condition for the claim to hold
+    verdict: Holds = Holds.MISSING  # whether it holds
+    question: str = ""  # which question about methods it answers, one of `QUESTIONS`
+    on: str = ""  # the task or the data that the answer is about
 
     def judged(self, measured: str, criterion: str, holds: bool | None) -> "Claim":
         """The claim with what was measured; None if that does not decide it."""

@@ -29,17 +29,11 @@ HEADINGS = ("comparison", "verdict", "margin", "seeds", "methods")
 
 
 class Report(NamedTuple):
-    """What a page shows.
+    """What a page shows."""
 
-    Args:
-        runs: The runs. Those whose data cannot be shown are among the problems.
-        answer: The four sentences on top.
-        sections: All sections.
-    """
-
-    runs: Runs
-    answer: list[str]
-    sections: list[Section]
+    runs: Runs  # without those whose data cannot be shown, which are among its problems
+    answer: list[str]  # the four sentences on top
+    sections: list[Section]  # all sections
 
 
 def make_report(runs: Runs) -> Report:

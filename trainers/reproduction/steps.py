@@ -25,26 +25,16 @@ WORKERS_AT_MOST = 4  # each needs about a gigabyte
 
 @dataclasses.dataclass(frozen=True)
 class Step:
-    """One experiment.
+    """One experiment."""
 
-    Args:
-        name: The name of the step in `--only`, and of its folder.
-        title: A description in a few words.
-        program: The module of `trainers` that is run, which does not repeat what is already done.
-        config_class: The class of its flags.
-        seconds: Approximate time on two cores, used only to estimate the time left.
-        arguments: The flags on its command line.
-        folder: Its folder, if not `name`: that of the sweep to which it adds runs with a tuned warmup.
-        data: Flags whose values are files or folders below `--data`.
-    """
-
-    name: str
-    title: str
-    program: str
-    config_class: Any
-    seconds: float
-    arguments: tuple[str, ...] = ()
-    folder: str = ""
+    name: str  # the name of the step in `--only`, and of its folder
+    title: str  # a description in a few words
+    program: str  # the module of `trainers` that is run, which does not repeat what is already done
+    config_class: Any  # the class of its flags
+    seconds: float  # approximate time on two cores, used only to estimate the time left
+    arguments: tuple[str, ...] = ()  # the flags on its command line
+    folder: str = ""  # its folder, if not `name`: that of the sweep to which it adds runs with a tuned warmup
+    # Flags whose values are files or folders below `--data`
     data: Mapping[str, str] = dataclasses.field(default_factory=dict)
 
     @property

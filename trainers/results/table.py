@@ -53,28 +53,18 @@ class Cell(NamedTuple):
 
 @dataclasses.dataclass(frozen=True)
 class Table:
-    """Runs by row and method. A row is the values of `row_names`: all hyperparameters but the warmup's and the seed.
+    """Runs by row and method. A row is the values of `row_names`: all hyperparameters but the warmup's and the seed."""
 
-    Args:
-        objective: What to call the objective.
-        direction: "min" or "max": which objective is better.
-        row_names: The names of the values of a row.
-        rows: The rows, in order.
-        methods: The methods, in order.
-        seeds: The seeds, in order.
-        runs: A row for every run that has ended or is planned, ordered by method, row and seed: the number of its row,
-            its method, its seed, the objective in the unit of the table, NaN if there is none, and its status.
-        planned: The number of planned runs.
-    """
-
-    objective: str
-    direction: str
-    row_names: tuple[str, ...]
-    rows: tuple[Row, ...]
-    methods: tuple[str, ...]
-    seeds: tuple[Any, ...]
+    objective: str  # what to call the objective
+    direction: str  # "min" or "max": which objective is better
+    row_names: tuple[str, ...]  # the names of the values of a row
+    rows: tuple[Row, ...]  # the rows, in order
+    methods: tuple[str, ...]  # the methods, in order
+    seeds: tuple[Any, ...]  # the seeds, in order
+    # A row for every run that has ended or is planned, ordered by method, row and seed: the number of its row, its
+    # method, its seed, the objective in the unit of the table, NaN if there is none, and its status
     runs: DataFrame
-    planned: int
+    planned: int  # the number of planned runs
     _values: dict[str, np.ndarray] = dataclasses.field(init=False, default_factory=dict, compare=False, repr=False)
 
     @functools.cached_property

@@ -15,21 +15,13 @@ DIRECTIONS = ("min", "max")
 
 @dataclasses.dataclass(frozen=True)
 class Objective:
-    """A metric and how to show it.
+    """A metric and how to show it."""
 
-    Args:
-        metric: Its name in the records of a run.
-        label: What to call it, with its unit.
-        direction: "min" or "max": which value is better.
-        factor: What to multiply a recorded value by to get the unit of the label.
-        unit: The unit of a difference between two values.
-    """
-
-    metric: str
-    label: str
-    direction: str
-    factor: float = 1.0
-    unit: str = ""
+    metric: str  # its name in the records of a run
+    label: str  # what to call it, with its unit
+    direction: str  # "min" or "max": which value is better
+    factor: float = 1.0  # what to multiply a recorded value by to get the unit of the label
+    unit: str = ""  # the unit of a difference between two values
 
     def __post_init__(self) -> None:
         if self.direction not in DIRECTIONS:
@@ -42,21 +34,13 @@ class Objective:
 
 @dataclasses.dataclass(frozen=True)
 class KnownTask:
-    """A task of this project; repeated here because the tasks import TensorFlow, which takes longer than a report.
+    """A task of this project; repeated here because the tasks import TensorFlow, which takes longer than a report."""
 
-    Args:
-        title: Its name in words.
-        objective: What its runs are compared by.
-        paper_data: What the paper calls its data.
-        paper_set: The name of the same data in a config.
-        model: What to call its model; empty where a config names one of several.
-    """
-
-    title: str
-    objective: Objective
-    paper_data: str
-    paper_set: str
-    model: str = ""
+    title: str  # its name in words
+    objective: Objective  # what its runs are compared by
+    paper_data: str  # what the paper calls its data
+    paper_set: str  # the name of the same data in a config
+    model: str = ""  # what to call its model; empty where a config names one of several
 
 
 IMAGES, LANGUAGE, TRANSLATION = "image_classification", "language_modeling", "machine_translation"
@@ -95,21 +79,13 @@ def objective_named(task: str, metric: str, direction: str) -> Objective:
 
 @dataclasses.dataclass(frozen=True)
 class Margin:
-    """Two methods whose means differ by less than the margin are equally good.
+    """Two methods whose means differ by less than the margin are equally good."""
 
-    Args:
-        task: The name of the task.
-        data: A pattern of names of data sets, for `fnmatch`.
-        size: The margin in the unit of the task's objective; in percent of its mean if `relative`.
-        unit: The unit of `size`.
-        relative: Whether `size` is a percentage of the mean over all cells.
-    """
-
-    task: str
-    data: str
-    size: float
-    unit: str
-    relative: bool = False
+    task: str  # the name of the task
+    data: str  # a pattern of names of data sets, for `fnmatch`
+    size: float  # the margin in the unit of the task's objective; in percent of its mean if `relative`
+    unit: str  # the unit of `size`
+    relative: bool = False  # whether `size` is a percentage of the mean over all cells
 
     def absolute(self, mean: float) -> float:
         """The margin in the unit of the objective.
@@ -205,17 +181,11 @@ def data_title(config: Mapping[str, Any]) -> str:
 
 @dataclasses.dataclass(frozen=True)
 class Terms:
-    """What a table is judged by.
+    """What a table is judged by."""
 
-    Args:
-        margin: The smallest difference that matters; None if none was fixed.
-        unit: The unit of a difference.
-        command: The command that runs the same sweep again, to which --seeds is added; empty if it is not known.
-    """
-
-    margin: Margin | None = None
-    unit: str = ""
-    command: str = ""
+    margin: Margin | None = None  # the smallest difference that matters; None if none was fixed
+    unit: str = ""  # the unit of a difference
+    command: str = ""  # the command that runs the same sweep again, to which --seeds is added; empty if it is not known
 
 
 def sweep_command(task: str, config: str) -> str:

@@ -23,25 +23,16 @@ class Result:
     """One run: its hyperparameters and its outcome.
 
     `objective` is a finite number if and only if `status` is "done". A metric that is not finite is None.
-
-    Args:
-        trial: The name of the run.
-        values: Its hyperparameters, in order: learning_rate, beta_2, warmup, seed and any others.
-        status: "done", "diverged" or "failed".
-        objective: The value that the sweep compares.
-        metrics: Other measured values.
-        seconds: How long it took.
-        error: Why it failed.
-        environment: Versions of packages, machine, revision and threads that it was made with, as far as known.
     """
 
-    trial: str
-    values: Mapping[str, Any]
-    status: str
-    objective: float | None
-    metrics: Mapping[str, float | None]
-    seconds: float
-    error: str = ""
+    trial: str  # the name of the run
+    values: Mapping[str, Any]  # its hyperparameters, in order: learning_rate, beta_2, warmup, seed and any others
+    status: str  # "done", "diverged" or "failed"
+    objective: float | None  # the value that the sweep compares
+    metrics: Mapping[str, float | None]  # other measured values
+    seconds: float  # how long it took
+    error: str = ""  # why it failed
+    # Versions of packages, machine, revision and threads that it was made with, as far as known
     environment: Mapping[str, Any] = dataclasses.field(default_factory=dict)
 
     def __post_init__(self) -> None:

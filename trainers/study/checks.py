@@ -96,15 +96,10 @@ def checks_csv(sweep: Sweep) -> str:
 
 @dataclasses.dataclass(frozen=True)
 class Score:
-    """How many runs have which verdict.
+    """How many runs have which verdict."""
 
-    Args:
-        every: All runs.
-        decided: Those at places where the interval of the difference excludes the margin.
-    """
-
-    every: Counts
-    decided: Counts
+    every: Counts  # all runs
+    decided: Counts  # those at places where the interval of the difference excludes the margin
 
     def table(self) -> list[list[str]]:
         """Headings, then a row for the runs whose warmup is too short, and one for the others."""

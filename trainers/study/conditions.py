@@ -17,33 +17,20 @@ LINEAR, DYNAMIC, ROOT, GI_ADAM = "untuned_linear", "dynamic", "root", "gi_adam"
 
 
 class NotWorse(NamedTuple):
-    """Whether the dynamic warmup is not worse than untuned linear warmup by more than a margin, where that one trains.
+    """Whether the dynamic warmup is not worse than untuned linear warmup by more than a margin, where that trains."""
 
-    Args:
-        sentence: The difference and its interval, the margin, and whether the condition is met.
-        met: Whether it is; None if there is nothing to judge.
-        difference: The difference and its interval, in short.
-        margin: The largest difference that does not matter.
-    """
-
-    sentence: str
-    met: bool | None = None
-    difference: str = ""
-    margin: str = ""
+    sentence: str  # the difference and its interval, the margin, and whether the condition is met
+    met: bool | None = None  # whether it is; None if there is nothing to judge
+    difference: str = ""  # the difference and its interval, in short
+    margin: str = ""  # the largest difference that does not matter
 
 
 class DynamicJudgement(NamedTuple):
-    """The two conditions of the dynamic warmup in one sweep.
+    """The two conditions of the dynamic warmup in one sweep."""
 
-    Args:
-        safe: The cells in which untuned linear warmup trains with all seeds.
-        failing: Those of them in which the dynamic warmup fails with at least one seed.
-        not_worse: The comparisons over the safe cells, one for each objective.
-    """
-
-    safe: Sequence[Place]
-    failing: Sequence[Place]
-    not_worse: Sequence[NotWorse]
+    safe: Sequence[Place]  # the cells in which untuned linear warmup trains with all seeds
+    failing: Sequence[Place]  # those of them in which the dynamic warmup fails with at least one seed
+    not_worse: Sequence[NotWorse]  # the comparisons over the safe cells, one for each objective
 
 
 def conditions(trained: Trained) -> list[str]:

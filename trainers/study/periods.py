@@ -31,21 +31,13 @@ HEADINGS = (
 
 @dataclasses.dataclass(frozen=True)
 class Judgement:
-    """A warmup compared with longer periods at one place.
+    """A warmup compared with longer periods at one place."""
 
-    Args:
-        periods: The longer periods that were chosen on each half of the seeds; empty if there are none.
-        gain: How much better the chosen periods are than the warmup, in the unit of the objective.
-        failed: Number of failed runs of the warmup.
-        least_failed: Number of failed runs of the longer period with the fewest; None if there is none.
-        margin: The smallest gain that matters.
-    """
-
-    periods: tuple[float, ...]
-    gain: Difference | None
-    failed: int
-    least_failed: int | None
-    margin: float
+    periods: tuple[float, ...]  # the longer periods that were chosen on each half of the seeds; empty if there are none
+    gain: Difference | None  # how much better the chosen periods are than the warmup, in the unit of the objective
+    failed: int  # number of failed runs of the warmup
+    least_failed: int | None  # number of failed runs of the longer period with the fewest; None if there is none
+    margin: float  # the smallest gain that matters
 
     @property
     def gains(self) -> bool:
