@@ -164,6 +164,7 @@ def compare(table: Table, terms: Terms, methods: Sequence[str] | None = None) ->
     ran = table.ran(asked)
     values = {method: table.values(method) for method in ran}
     ends = table.runs[table.runs.method.isin(asked)].status
+    failed = table.runs[(table.runs.status == "failed") & table.runs.method.isin(ran)].itertuples()
     return Comparison(
         ran,
         tuple(difference_of(pair, values[pair[0]], values[pair[1]]) for pair in itertools.combinations(ran, 2)),
@@ -171,7 +172,7 @@ def compare(table: Table, terms: Terms, methods: Sequence[str] | None = None) ->
         terms,
         table.direction,
         divergence_rates(table, ran),
-        tuple(_failed_runs(table, ran)),
+        tuple((run.method, (*table.named(table.rows[run.row]).items(), ("seed", run.seed))) for run in failed),
         int((ends == MISSING).sum()),
         same_runs_diverged(table, ran),
         tuple(seed for seed in table.seeds if seed in {*table.runs.seed[table.runs.status == DONE]}),
@@ -189,11 +190,6 @@ def cell_differences(table: Table, row: Row, pairs: Iterable[Pair]) -> list[Diff
     """The differences of pairs in a single cell."""
     at = table.rows.index(row)
     return [difference_of(pair, *(table.values(method)[at : at + 1] for method in pair)) for pair in pairs]
-
-
-def _failed_runs(table: Table, methods: Sequence[str]) -> Iterable[tuple[str, tuple[tuple[str, Any], ...]]]:
-    for run in table.runs[(table.runs.status == "failed") & table.runs.method.isin(methods)].itertuples():
-        yield run.method, (*table.named(table.rows[run.row]).items(), ("seed", run.seed))
 
 
 # How many seeds it takes to show that methods are equivalent, if they are.

@@ -82,7 +82,9 @@ def chart(
         _plain(axes)
         title = title or _in_words(axes.get_title("left"))
         axes.set_title("")
-        curves = [line for line in axes.get_lines() if _is_curve(line, axes)]
+        # Curves with a label: reference lines are drawn in a mixed transform.
+        lines = [line for line in axes.get_lines() if line.get_transform() == axes.transData]
+        curves = [line for line in lines if not str(line.get_label()).startswith("_")]
         label = label or _description(title, axes, curves)
         values = {line: _values(line, axes) for line in curves}
         svg = inline(name, figure, label, _hits(axes, values), _frame(axes))
@@ -155,11 +157,6 @@ def _in_words(text: str) -> str:
     for formula, words in IN_WORDS.items():
         text = text.replace(formula, words)
     return text
-
-
-def _is_curve(line: Line2D, axes: Axes) -> bool:
-    """Whether a line is a curve with a label: reference lines are drawn in a mixed transform."""
-    return not str(line.get_label()).startswith("_") and line.get_transform() == axes.transData
 
 
 def _values(line: Line2D, axes: Axes) -> Values:

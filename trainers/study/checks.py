@@ -44,7 +44,7 @@ def warmup_report(records: Records, config: Mapping[str, Any]) -> WarmupReport |
     """The report on a run; it has a verdict if the run was made with `--log_every=1`."""
     measured = [record for record in records if record.get("updates") and "update_rms" in record]
     # A size that is not finite is null: that of a lost run, or of a momentum step of RAdam, whose factor is 0.
-    if sum(map(_has_size, measured)) < LEAST:
+    if sum(each["update_rms"] is not None or each.get("warmup_factor") == 0 for each in measured) < LEAST:
         return None
     history = {name: np.array([each.get(key) for each in measured], "float64") for name, key in REPORT_COLUMNS.items()}
     beta_1, beta_2 = config.get("beta_1"), config.get("beta_2")
@@ -56,11 +56,6 @@ def warmup_report(records: Records, config: Mapping[str, Any]) -> WarmupReport |
         beta_1=beta_1 if isinstance(beta_1, float) else 0.9,
         beginning=0,
     )
-
-
-def _has_size(record: Mapping[str, Any]) -> bool:
-    # A momentum step of RAdam has the factor 0, and no size that could be compared.
-    return record.get("update_rms") is not None or record.get("warmup_factor") == 0
 
 
 SMALLEST = "smallest_rms"
