@@ -281,14 +281,8 @@ def test_an_error_is_told_in_per_cent_everywhere_with_the_same_digits(tmp_path):
     grid = {"learning_rate": [1e-3], "beta_2": [0.99], "warmup": ["untuned_linear", "radam"], "seed": [1, 2, 3]}
     path = reports.write_sweep(tmp_path / "sweep", lambda **point: 0.0555 + 0.0005 * point["seed"], grid)
     lists = {f"{name}s": values for name, values in grid.items()}
-    settings = types.SimpleNamespace(
-        **lists,
-        task="image_classification",
-        search="grid",
-        axes={},
-        tuned_lists={},
-        plain=lambda: {"dataset": "digits"},
-    )
+    lists |= {"task": "image_classification", "search": "grid", "axes": {}, "tuned_lists": {}}
+    settings = types.SimpleNamespace(**lists, plain=lambda: {"dataset": "digits"})
     folder = types.SimpleNamespace(path=path, write=lambda name, text: (path / name).write_text(text))
     results = {result.name: result for result in read_results(path)}
     printed = Tables(folder, settings, OBJECTIVES[settings.task], results).write()
