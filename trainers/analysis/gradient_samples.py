@@ -96,14 +96,10 @@ class GradientSamples:
         ]
         outputs = [tf.gather(tf.transpose(e), columns) for e, (_, columns) in zip(errors, self._places, strict=True)]
         of_examples = tf.concat([x * e for x, e in zip(inputs, outputs, strict=True)], axis=0)
-        return tf.matmul(self._membership(indices), of_examples, transpose_b=True) / self.batch_size
-
-    def _membership(self, indices: Any) -> Any:
-        """How often each batch contains each example: an array [count, examples]."""
-        rows = tf.repeat(tf.range(self.count, dtype=indices.dtype), self.batch_size)
-        places = tf.stack([rows, tf.reshape(indices, [-1])], axis=1)
-        ones = tf.ones([self.count * self.batch_size])
-        return tf.scatter_nd(places, ones, tf.constant([self.count, self.source.size], indices.dtype))
+        size = self.source.size
+        # How often each batch contains each example: [count, examples].
+        counts = tf.math.bincount(indices, minlength=size, maxlength=size, dtype=tf.float32, axis=-1)
+        return tf.matmul(counts, of_examples, transpose_b=True) / self.batch_size
 
     def _backpropagated(self) -> tuple[list[Any], list[Any]]:
         """The input of every dense layer, and the error at its output before the activation function."""
