@@ -11,7 +11,7 @@ import keras
 import numpy as np
 
 import tfwarmup
-from tests.tfwarmup.helpers import small_data, small_model, weights
+from tests.tfwarmup.helpers import fit, small_model, weights
 
 OPTIMIZERS = {
     "radam": lambda: tfwarmup.RAdam(1e-2, beta_2=0.9, weight_decay=0.01),
@@ -22,19 +22,15 @@ if hasattr(keras.optimizers, "Lamb"):
     OPTIMIZERS["schedule"] = lambda: tfwarmup.warm_up(keras.optimizers.Lamb(1e-2, beta_2=0.9), "untuned_exponential")
 
 
-def fit(model):
-    model.fit(*small_data(), batch_size=16, epochs=2, shuffle=False, verbose=0)
-
-
 def save(path):
     """One file for each optimizer, each in the middle of its second warmup."""
     for name, make in OPTIMIZERS.items():
         model = small_model(make(), jit_compile=False)
         generator = np.random.default_rng(0)  # backends draw first weights of their own
         model.set_weights([generator.normal(size=weight.shape) for weight in model.get_weights()])
-        fit(model)
+        fit(model, epochs=2)
         tfwarmup.restart_warmup(model)
-        fit(model)
+        fit(model, epochs=2)
         model.save(f"{path}-{name}.keras")
 
 
@@ -43,7 +39,7 @@ def go_on(path):
     ends = {}
     for name in OPTIMIZERS:
         model = keras.models.load_model(f"{path}-{name}.keras")
-        fit(model)
+        fit(model, epochs=2)
         ends[name] = weights(model).tolist()
     return ends
 

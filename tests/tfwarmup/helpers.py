@@ -111,5 +111,54 @@ def small_data(rows=64):
     return x, np.sin(x.sum(axis=1, keepdims=True)).astype("float32")
 
 
+def fit(model, epochs=1, batch_size=16, **options):
+    """Trains on `small_data` in its order, and returns the history."""
+    options = {"batch_size": batch_size, "epochs": epochs, "shuffle": False, "verbose": 0} | options
+    return model.fit(*small_data(), **options).history
+
+
+def reloaded(model, folder):
+    """The model after a way through a file."""
+    model.save(folder / "model.keras")
+    return keras.models.load_model(folder / "model.keras")
+
+
+def noisy_model(optimizer):
+    """Dropout, batch normalisation, regularisers and metrics: all that a pass could disturb."""
+    keras.utils.set_random_seed(3)
+    x = inputs = keras.Input((3,))
+    x = keras.layers.Dense(6, activation="tanh", kernel_regularizer="l2", activity_regularizer="l2")(x)
+    x = keras.layers.Dropout(0.5)(keras.layers.BatchNormalization()(x))
+    model = keras.Model(inputs, keras.layers.Dense(1)(x))
+    model.compile(optimizer, loss="mse", metrics=["mae"], weighted_metrics=["mse"])
+    return model
+
+
+def all_state(model):
+    """Copies of every variable of a model, its optimizer and its metrics."""
+    variables = [*model.variables, *model.optimizer.variables, *model.metrics_variables]
+    return [numpy(variable).copy() for variable in variables]
+
+
+def gradient_by_hand(model, x, y):
+    """The gradient of the mean squared error at both kernels of `small_model`, in float64."""
+    w1, b1, w2, b2 = (np.asarray(w, "float64") for w in model.get_weights())
+    hidden = np.tanh(x @ w1 + b1)
+    error = 2 * (hidden @ w2 + b2 - y) / len(x)
+    return np.concatenate([np.ravel(x.T @ (error @ w2.T * (1 - hidden**2))), np.ravel(hidden.T @ error)])
+
+
+class Batches(keras.utils.PyDataset):
+    def __init__(self, batches):
+        super().__init__()
+        self.batches = batches
+
+    def __len__(self):
+        return len(self.batches)
+
+    def __getitem__(self, index):
+        return self.batches[index]
+
+
 def weights(model):
     return np.concatenate([np.ravel(w) for w in model.get_weights()])

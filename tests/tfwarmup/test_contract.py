@@ -6,7 +6,7 @@ import pytest
 from keras import ops
 
 import tfwarmup
-from tests.tfwarmup.helpers import KERAS, compiled, number, numpy, small_data, small_model, weights
+from tests.tfwarmup.helpers import KERAS, compiled, fit, number, numpy, reloaded, small_model, weights
 from tfwarmup import WARMUPS, compat, warmups
 
 BETA_2 = 0.99
@@ -122,16 +122,11 @@ PAIRS += [("untuned_linear", "inside"), ("radam", "schedule")]
 every_pair = pytest.mark.parametrize(("name", "kind"), PAIRS)
 
 
-def fit(model, epochs, batch_size=16, callbacks=()):
-    model.fit(*small_data(), batch_size=batch_size, epochs=epochs, shuffle=False, verbose=0, callbacks=list(callbacks))
-
-
 @pytest.mark.parametrize(("name", "kind"), [*PAIRS, ("dynamic", "inside")])
 def test_a_model_saved_in_the_middle_of_its_warmup_goes_on_bit_for_bit_and_starts_it_again(name, kind, tmp_path):
     whole = small_model(OPTIMIZERS[kind](name if name == "dynamic" else warmup_of(name)))
     fit(whole, epochs=2)
-    whole.save(tmp_path / "model.keras")
-    saved = keras.models.load_model(tmp_path / "model.keras")
+    saved = reloaded(whole, tmp_path)
     assert saved.optimizer.get_config() == whole.optimizer.get_config()
     rates = {}
     for model in (whole, saved):

@@ -6,7 +6,7 @@ import pytest
 from keras.optimizers import schedules
 
 import tfwarmup
-from tests.tfwarmup.helpers import compiled, number, numpy, small_data, small_model, weights
+from tests.tfwarmup.helpers import compiled, fit, number, numpy, reloaded, small_model, weights
 from tfwarmup import checks, warmups
 
 PERIOD, UPDATES, PEAK, END = 100.5, 1000, 2e-3, 1e-4
@@ -63,13 +63,11 @@ def test_a_compiled_step_and_a_micro_step_see_the_same_rate(decay):
 def test_a_model_with_a_whole_schedule_goes_on_from_a_file_bit_for_bit(decay, tmp_path):
     rate = tfwarmup.schedule(1e-2, 40, beta_2=0.9, decay=decay)
     model = small_model(keras.optimizers.Adam(rate, beta_2=0.9))
-    fit = {"batch_size": 16, "epochs": 6, "shuffle": False, "verbose": 0}
-    model.fit(*small_data(), **fit)
-    model.save(tmp_path / "model.keras")
-    loaded = keras.models.load_model(tmp_path / "model.keras")
+    fit(model, epochs=6)
+    loaded = reloaded(model, tmp_path)
     assert loaded.optimizer.get_config() == model.optimizer.get_config()
     for each in (model, loaded):
-        each.fit(*small_data(), **fit)
+        fit(each, epochs=6)
     np.testing.assert_array_equal(weights(loaded), weights(model))
 
 

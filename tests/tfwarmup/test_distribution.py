@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 import tfwarmup
-from tests.tfwarmup.helpers import BACKEND, replica_loss, small_data, weights
+from tests.tfwarmup.helpers import BACKEND, reloaded, replica_loss, small_data, weights
 from tfwarmup import compat
 from tfwarmup.distribution import gradients_are_summed
 
@@ -207,8 +207,7 @@ def test_an_infinity_of_one_replica_does_not_reach_the_weights_of_a_compiled_flo
 def test_a_loaded_model_has_to_be_told_again(two_replicas, tmp_path):
     with two_replicas.scope():
         model = sequence_model(tfwarmup.reduce_first(keras.optimizers.SGD(1.0)), loss="mse")
-        model.save(tmp_path / "model.keras")
-        loaded = keras.models.load_model(tmp_path / "model.keras")
+        loaded = reloaded(model, tmp_path)
     assert not compat.sums_first(loaded.optimizer)
     assert compat.sums_first(tfwarmup.reduce_first(loaded.optimizer))
     assert "call it again on the `optimizer` of a loaded model" in " ".join(tfwarmup.reduce_first.__doc__.split())

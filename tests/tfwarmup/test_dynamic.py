@@ -6,15 +6,7 @@ import pytest
 from keras import ops
 
 import tfwarmup
-from tests.tfwarmup.helpers import (
-    drift,
-    number,
-    numpy,
-    random_gradients,
-    small_data,
-    small_model,
-    trajectory,
-)
+from tests.tfwarmup.helpers import drift, fit, number, numpy, random_gradients, reloaded, small_model, trajectory
 from tfwarmup import probes, warmups
 from tfwarmup.optimizers import watching
 
@@ -63,10 +55,6 @@ def test_updates_and_factors_are_those_of_the_formula():
     linear = trajectory(tfwarmup.Adam(1e-3, beta_2=BETA_2, warmup="untuned_linear"), GRADIENTS)
     assert drift(linear, expected) > 1000
     assert tfwarmup.Adam().warmup_done_at is None
-
-
-def fit(model, epochs, batch_size=16):
-    model.fit(*small_data(), batch_size=batch_size, epochs=epochs, shuffle=False, verbose=0)
 
 
 def state(optimizer):
@@ -152,8 +140,7 @@ def test_the_sampled_variables_are_spread_evenly_over_all_parameters():
 def test_a_saved_model_goes_on_with_its_state_and_a_restart_forgets_it(epochs, tmp_path):
     model = small_model(dynamic(1e-2))
     fit(model, epochs)
-    model.save(tmp_path / "model.keras")
-    saved = keras.models.load_model(tmp_path / "model.keras").optimizer
+    saved = reloaded(model, tmp_path).optimizer
     np.testing.assert_array_equal(state(saved), state(model.optimizer))
     assert saved.warmup_done_at == model.optimizer.warmup_done_at
     assert number(saved.warmup_factor) == number(model.optimizer.warmup_factor) > 0.05

@@ -13,10 +13,11 @@ from tests.tfwarmup.helpers import (
     FUNCTIONS_OF_T,
     KERAS,
     drift,
+    fit,
     number,
     numpy,
     random_gradients,
-    small_data,
+    reloaded,
     small_model,
     trajectory,
     weights,
@@ -201,14 +202,12 @@ SAVED = {
 @pytest.mark.parametrize("name", SAVED)
 def test_an_optimizer_saved_in_its_first_steps_goes_on_bit_for_bit(name, tmp_path):
     whole = small_model(SAVED[name]())
-    fit = {"batch_size": 16, "shuffle": False, "verbose": 0}
-    whole.fit(*small_data(), epochs=1, **fit)  # four updates
-    whole.save(tmp_path / "model.keras")
-    saved = keras.models.load_model(tmp_path / "model.keras")
+    fit(whole)  # four updates
+    saved = reloaded(whole, tmp_path)
     assert saved.optimizer.get_config() == whole.optimizer.get_config()
     assert repr(saved.optimizer) == repr(whole.optimizer)
     for model in (whole, saved):
-        model.fit(*small_data(), epochs=3, **fit)
+        fit(model, epochs=3)
     for ours, theirs in zip(saved.optimizer.variables, whole.optimizer.variables, strict=True):
         np.testing.assert_array_equal(numpy(ours), numpy(theirs))
     np.testing.assert_array_equal(weights(saved), weights(whole))
@@ -380,13 +379,12 @@ def test_averages_and_another_accumulation_can_begin_when_an_optimizer_is_taken_
 
 def test_a_loaded_model_goes_on_with_a_warmup_that_begins_then(tmp_path):
     model = small_model(keras.optimizers.Adam(1e-2, beta_2=0.9))
-    model.fit(*small_data(), batch_size=16, epochs=3, verbose=0)
-    model.save(tmp_path / "model.keras")
-    loaded = keras.models.load_model(tmp_path / "model.keras")
+    fit(model, epochs=3)
+    loaded = reloaded(model, tmp_path)
     old, moments = loaded.optimizer, numpy(compat.first_moments(loaded.optimizer)[0]).copy()
     loaded.compile(tfwarmup.Adam.from_keras(old, warmup="untuned_linear", use_ema=True), loss="mse")
     probe = tfwarmup.probes.RateProbe()
-    loaded.fit(*small_data(), batch_size=16, epochs=1, verbose=0, callbacks=[probe])
+    fit(loaded, callbacks=[probe])
     assert probe.history["t"] == [13, 14, 15, 16]
     assert probe.history["learning_rate_applied"] == pytest.approx([1e-2 * t / 20 for t in (1, 2, 3, 4)], rel=1e-6)
     np.testing.assert_array_equal(numpy(compat.first_moments(old)[0]), moments)

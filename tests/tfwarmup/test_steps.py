@@ -6,7 +6,7 @@ import pytest
 from keras import ops
 
 import tfwarmup
-from tests.tfwarmup.helpers import BACKEND, drift, numpy, random_gradients, small_data, small_model, trajectory, weights
+from tests.tfwarmup.helpers import BACKEND, drift, fit, numpy, random_gradients, small_model, trajectory, weights
 
 only_torch = pytest.mark.skipif(BACKEND != "torch", reason="torch's kernel")
 GRADIENTS = random_gradients(20)
@@ -121,7 +121,7 @@ def test_number_of_operations_does_not_depend_on_the_number_of_variables(weight_
 def test_a_train_step_that_torch_compiles_equals_the_eager_one():
     def train(**options):
         model = small_model(tfwarmup.RAdam(1e-2, weight_decay=0.01), **options)
-        model.fit(*small_data(), batch_size=16, epochs=2, shuffle=False, verbose=0)
+        fit(model, epochs=2)
         return weights(model)
 
     np.testing.assert_allclose(train(jit_compile=True), train(jit_compile=False), rtol=0, atol=2e-6)

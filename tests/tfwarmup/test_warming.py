@@ -9,9 +9,11 @@ import pytest
 import tfwarmup
 from tests.tfwarmup.helpers import (
     BACKEND,
+    fit,
     number,
     of_keras,
     random_gradients,
+    reloaded,
     small_data,
     small_model,
     trajectory,
@@ -159,7 +161,7 @@ def test_a_multi_optimizer_is_warmed_up_as_a_whole_or_not_at_all():
 def test_a_warmed_up_multi_optimizer_trains_and_starts_again():
     members = keras.optimizers.OptimizerMap(keras.optimizers.Adam(1e-2, beta_2=0.5))
     model = small_model(tfwarmup.warm_up(keras.optimizers.MultiOptimizer(members)))
-    model.fit(*small_data(), batch_size=16, epochs=3, verbose=0)
+    fit(model, epochs=3)
     (member,) = model.optimizer.optimizers
     assert float(member.learning_rate) == pytest.approx(1e-2)
     tfwarmup.restart_warmup(model)
@@ -171,7 +173,7 @@ def test_a_warmed_up_multi_optimizer_trains_and_starts_again():
 
 def test_warm_up_refuses_an_optimizer_that_has_been_used():
     model = small_model(keras.optimizers.Adam(1e-2))
-    model.fit(*small_data(), batch_size=16, epochs=1, verbose=0)
+    fit(model)
     with pytest.raises(ValueError, match=r"use `restart_warmup\(model\)`. Received: Adam after 4 updates"):
         tfwarmup.warm_up(model.optimizer)
 
@@ -179,7 +181,7 @@ def test_warm_up_refuses_an_optimizer_that_has_been_used():
 def rates_of(model, epochs=1, callbacks=()):
     """The rate that was really applied at each update, from the weights: the gradient of Keras' Adam is divided out."""
     rates = tfwarmup.probes.RateProbe()
-    model.fit(*small_data(), batch_size=16, epochs=epochs, shuffle=False, verbose=0, callbacks=[*callbacks, rates])
+    fit(model, epochs, callbacks=[*callbacks, rates])
     return rates.history["learning_rate_applied"]
 
 
@@ -202,7 +204,7 @@ def test_a_train_function_compiled_before_sees_the_new_warmup(name):
 
     def run(restart):
         model = small_model(RESTARTED[name]())
-        model.fit(*small_data(), batch_size=16, epochs=8, shuffle=False, verbose=0)
+        fit(model, epochs=8)
         before = weights(model)
         if restart:
             tfwarmup.restart_warmup(model)
@@ -216,8 +218,7 @@ def test_a_train_function_compiled_before_sees_the_new_warmup(name):
 def test_a_loaded_model_is_fine_tuned_with_a_second_warmup(tmp_path):
     model = small_model(keras.optimizers.Adam(1e-2, beta_2=0.9))
     rates_of(model, epochs=6)
-    model.save(tmp_path / "model.keras")
-    loaded = keras.models.load_model(tmp_path / "model.keras")
+    loaded = reloaded(model, tmp_path)
     with pytest.raises(ValueError, match="needs an optimizer with a warmup, or a `warmup` for it. Received: "):
         tfwarmup.restart_warmup(loaded)
     tfwarmup.restart_warmup(loaded, "untuned_linear")
@@ -274,7 +275,7 @@ def test_the_factor_is_seen_through_the_loss_scale_of_compile():
     try:
         model = small_model(tfwarmup.Adam(1e-3, warmup="untuned_linear"))
         assert type(model.optimizer).__name__ == "LossScaleOptimizer"
-        model.fit(*small_data(), batch_size=16, epochs=1, verbose=0)
+        fit(model)
         updates = updates_made(model.optimizer)
         assert float(tfwarmup.warmup_factor(model.optimizer)) == pytest.approx((updates + 1) / 2000, rel=1e-6)
     finally:
@@ -300,7 +301,7 @@ def test_callbacks_set_the_rate_of_our_adam_during_its_warmup(begin):
     optimizer = tfwarmup.Adam(1e-2, beta_2=0.9, warmup="untuned_linear" if begin == "made" else None)
     model = small_model(tfwarmup.warm_up(optimizer) if begin == "warm_up" else optimizer)
     if begin == "restart_warmup":
-        model.fit(*small_data(), batch_size=16, epochs=2, verbose=0)
+        fit(model, epochs=2)
         tfwarmup.restart_warmup(model, "untuned_linear")
     plateau = keras.callbacks.ReduceLROnPlateau(monitor="loss", factor=0.5, patience=0, min_delta=10.0)
     rates = [1e-2] * 8 + [5e-3] * 4
@@ -318,7 +319,7 @@ OTHER_WARMUPS = {
 def test_radam_refuses_a_warmup_that_it_could_not_save_and_is_as_before(name, tmp_path):
     warmup, options = OTHER_WARMUPS[name]
     model = small_model(tfwarmup.RAdam(1e-2, beta_2=0.9))
-    model.fit(*small_data(), batch_size=16, epochs=2, verbose=0)
+    fit(model, epochs=2)
     before = float(model.optimizer.warmup_factor)
     with pytest.raises(ValueError, match="`RAdam` has its own warmup, .* Received: "):
         tfwarmup.restart_warmup(model, warmup, **options)
@@ -331,10 +332,9 @@ def test_radam_refuses_a_warmup_that_it_could_not_save_and_is_as_before(name, tm
 
 def test_radam_starts_again_with_other_first_steps_and_is_saved(tmp_path):
     model = small_model(tfwarmup.RAdam(1e-2, beta_2=0.9))
-    model.fit(*small_data(), batch_size=16, epochs=2, verbose=0)
+    fit(model, epochs=2)
     tfwarmup.restart_warmup(model, warmups.Rectified(first_steps="linear_adam"))
-    model.save(tmp_path / "model.keras")
-    loaded = keras.models.load_model(tmp_path / "model.keras")
+    loaded = reloaded(model, tmp_path)
     expected = [1e-2 * warmups.Rectified(0.9, "linear_adam")(t) for t in range(1, 5)]
     for each in (model, loaded):
         assert rates_of(each) == pytest.approx(expected, rel=1e-6)
@@ -370,13 +370,12 @@ def test_restarting_an_optimizer_checks_what_restarting_a_model_checks(warmup, o
 )
 def test_an_optimizer_restarts_with_a_warmup_given_in_any_way_and_is_saved(warmup, options, expected, tmp_path):
     model = small_model(tfwarmup.Adam(1e-2, beta_2=0.9, warmup="untuned_linear"))
-    model.fit(*small_data(), batch_size=16, epochs=2, verbose=0)
+    fit(model, epochs=2)
     compiles = BACKEND != "torch"
     rule = "A train step that is compiled already goes on with the old warmup: .* Received: "
     with pytest.warns(UserWarning, match=rule) if compiles else contextlib.nullcontext():
         model.optimizer.restart_warmup(warmup, **options)
     model.optimizer.restart_warmup(warmup, **options)  # it is no other warmup any more
     assert model.optimizer.warmup == expected
-    model.save(tmp_path / "model.keras")
-    loaded = keras.models.load_model(tmp_path / "model.keras")
+    loaded = reloaded(model, tmp_path)
     assert rates_of(loaded) == pytest.approx([1e-2 * expected(t) for t in range(1, 5)], rel=1e-6)

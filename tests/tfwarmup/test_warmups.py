@@ -9,7 +9,7 @@ import pytest
 from keras import ops
 
 import tfwarmup
-from tests.tfwarmup.helpers import BACKEND, FUNCTIONS_OF_T, small_data, small_model
+from tests.tfwarmup.helpers import BACKEND, FUNCTIONS_OF_T, fit, small_model
 from tfwarmup import effective_warmup_period, factors, warmups
 
 OPTIONS = {"linear": {"period": 2000}, "exponential": {"period": 2000}}
@@ -129,7 +129,7 @@ def test_a_function_that_a_compiled_step_cannot_call_is_refused_when_it_is_given
 @pytest.mark.parametrize("function", [at_most_one, by_cases])
 def test_a_function_with_cases_is_a_warmup_on_torch(function):
     model = small_model(tfwarmup.Adam(1e-2, warmup=function))
-    model.fit(*small_data(), batch_size=16, epochs=1, verbose=0)
+    fit(model)
     assert float(tfwarmup.warmup_factor(model.optimizer)) == pytest.approx(0.5)
 
 
@@ -139,7 +139,7 @@ def test_a_function_with_cases_is_a_warmup_on_torch(function):
 )
 def test_a_function_may_divide_the_steps_that_keras_counts_in_integers(make):
     model = small_model(make())
-    model.fit(*small_data(), batch_size=16, epochs=2, verbose=0)
+    fit(model, epochs=2)
     assert float(tfwarmup.warmup_factor(model.optimizer)) == pytest.approx(0.3, rel=1e-6)
 
 

@@ -5,7 +5,7 @@ import numpy as np
 import pytest
 
 import tfwarmup
-from tests.tfwarmup.helpers import BACKEND, numpy, small_data, small_model, weights
+from tests.tfwarmup.helpers import BACKEND, all_state, noisy_model, numpy, small_data, small_model, weights
 from tfwarmup import compat
 
 X, Y = small_data(32)
@@ -58,23 +58,13 @@ def test_it_is_the_far_end_of_a_parabola(name, updates, options):
     assert tfwarmup.critical_rate(model, X, Y) == pytest.approx(expected, rel=0.006)
 
 
-def noisy_model(optimizer):
-    keras.utils.set_random_seed(1)
-    layers = [keras.layers.Dense(6), keras.layers.BatchNormalization(), keras.layers.Dropout(0.5)]
-    model = keras.Sequential([keras.Input((3,)), *layers, keras.layers.Dense(1)])
-    model.compile(optimizer, loss="mse", metrics=["mae"])
-    return model
-
-
 def state(model):
-    variables = [*model.variables, *model.optimizer.variables, *model.metrics_variables]
-    own = [numpy(variable).copy() for variable in variables]
     noise = [np.random.get_state()[1].copy()]
     if BACKEND == "torch":
         import torch
 
         noise.append(torch.get_rng_state().numpy().copy())
-    return [*own, *noise]
+    return [*all_state(model), *noise]
 
 
 @pytest.mark.parametrize("trained", [False, True])

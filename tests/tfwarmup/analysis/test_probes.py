@@ -12,7 +12,11 @@ import tfwarmup
 from tests.tfwarmup.helpers import (
     BACKEND,
     KERAS,
+    Batches,
     _update_function,
+    all_state,
+    gradient_by_hand,
+    noisy_model,
     numpy,
     of_keras,
     random_gradients,
@@ -291,22 +295,6 @@ def test_logs_reach_tensorboard(tmp_path):
     assert "epoch_update_median" in events.Tags()["tensors"]
 
 
-def noisy_model(optimizer):
-    """Dropout, batch normalisation, regularisers and metrics: all that a pass could disturb."""
-    keras.utils.set_random_seed(3)
-    x = inputs = keras.Input((3,))
-    x = layers.Dense(6, activation="tanh", kernel_regularizer="l2", activity_regularizer="l2")(x)
-    x = layers.Dropout(0.5)(layers.BatchNormalization()(x))
-    model = keras.Model(inputs, layers.Dense(1)(x))
-    model.compile(optimizer, loss="mse", metrics=["mae"], weighted_metrics=["mse"])
-    return model
-
-
-def all_state(model):
-    variables = [*model.variables, *model.optimizer.variables, *model.metrics_variables]
-    return [numpy(variable) for variable in variables]
-
-
 def test_training_is_bit_identical_with_and_without_probes():
     def trained(callbacks):
         model = noisy_model(tfwarmup.RAdam(1e-2))
@@ -318,26 +306,6 @@ def test_training_is_bit_identical_with_and_without_probes():
     for one, other in zip(plain, probed, strict=True):
         np.testing.assert_array_equal(one, other)
     assert {name: probed_history[name] for name in history} == history
-
-
-def by_hand(model, x, y):
-    """The gradient of the mean squared error at both kernels of `small_model`, in float64."""
-    w1, b1, w2, b2 = (np.asarray(w, "float64") for w in model.get_weights())
-    hidden = np.tanh(x @ w1 + b1)
-    error = 2 * (hidden @ w2 + b2 - y) / len(x)
-    return np.concatenate([np.ravel(x.T @ (error @ w2.T * (1 - hidden**2))), np.ravel(hidden.T @ error)])
-
-
-class Batches(keras.utils.PyDataset):
-    def __init__(self, batches):
-        super().__init__()
-        self.batches = batches
-
-    def __len__(self):
-        return len(self.batches)
-
-    def __getitem__(self, index):
-        return self.batches[index]
 
 
 def source(kind, batches):
@@ -356,7 +324,7 @@ def test_gradient_variation_equals_separate_backward_passes():
     kinds = ["list", "function", "py_dataset", *(["dataset"] if BACKEND == "tensorflow" else [])]
     watching = [probes.GradientProbe(source(kind, batches), 6, every=4) for kind in kinds]
     model, _ = fit(keras.optimizers.SGD(0.0), watching, batches=4)
-    gradients = [by_hand(model, *batch) for batch in batches]
+    gradients = [gradient_by_hand(model, *batch) for batch in batches]
     expected = probes.quantiles(np.std(gradients, axis=0, ddof=1) / np.abs(np.mean(gradients, axis=0)))
     for probe in watching:
         assert probe.history["t"] == [1, 4]

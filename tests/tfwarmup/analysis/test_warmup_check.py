@@ -5,7 +5,7 @@ import numpy as np
 import pytest
 
 import tfwarmup
-from tests.tfwarmup.helpers import BACKEND, small_data, small_model, weights
+from tests.tfwarmup.helpers import BACKEND, fit, gradient_by_hand, small_data, small_model, weights
 from tfwarmup.analysis.warmup_report import WarmupReport
 
 # The runs here are short.
@@ -15,17 +15,8 @@ QUICK = {"run_eagerly": BACKEND == "tensorflow"}
 
 def checked(optimizer, epochs=3, **options):
     model, check = small_model(optimizer, **QUICK), tfwarmup.WarmupCheck(**options)
-    model.fit(*small_data(), batch_size=16, epochs=epochs, shuffle=False, verbose=0, callbacks=[check])
+    fit(model, epochs=epochs, callbacks=[check])
     return model, check
-
-
-def gradients_of(model, x, y):
-    """The gradients of both kernels of `small_model` with a squared error, in numpy."""
-    hidden_kernel, hidden_bias, kernel, bias = (w.astype("float64") for w in model.get_weights())
-    hidden = np.tanh(x @ hidden_kernel + hidden_bias)
-    error = 2 * (hidden @ kernel + bias - y) / len(x)
-    inner = (error @ kernel.T) * (1 - hidden**2)
-    return np.concatenate([np.ravel(x.T @ inner), np.ravel(hidden.T @ error)])
 
 
 def test_values_of_the_first_update_are_known_and_a_loss_is_that_of_its_batch():
@@ -39,7 +30,7 @@ def test_values_of_the_first_update_are_known_and_a_loss_is_that_of_its_batch():
         "t": 1,
         "update_rms": pytest.approx(1.0, rel=1e-5),
         "warmup_factor": pytest.approx(0.05, rel=1e-6),
-        "gradient_rms": pytest.approx(np.sqrt(np.mean(gradients_of(model, *batches[0]) ** 2)), rel=1e-5),
+        "gradient_rms": pytest.approx(np.sqrt(np.mean(gradient_by_hand(model, *batches[0]) ** 2)), rel=1e-5),
         "batch_loss": pytest.approx(losses[0], rel=1e-5),
     }
     np.testing.assert_allclose(check.history["batch_loss"], losses * 2, rtol=2e-5)  # not the mean of the epoch
@@ -60,7 +51,7 @@ def test_every_adam_gets_three_lines_and_a_figure_and_trains_as_without(name, ca
     assert capsys.readouterr().out.splitlines()[1:] == check.report.lines()  # after the line about the run to come
     assert (len(check.report.lines()), check.report.updates) == (3, 12)
     alone = small_model(ADAMS[name](), **QUICK)
-    alone.fit(*small_data(), batch_size=16, epochs=3, shuffle=False, verbose=0)
+    fit(alone, epochs=3)
     np.testing.assert_array_equal(weights(model), weights(alone))
     pytest.importorskip("matplotlib")
     _, factors, _ = check.figure().axes

@@ -5,7 +5,7 @@ import numpy as np
 import pytest
 
 import tfwarmup
-from tests.tfwarmup.helpers import small_data, small_model
+from tests.tfwarmup.helpers import fit, small_model
 from tfwarmup import warmups
 
 pytest.importorskip("matplotlib")
@@ -58,7 +58,7 @@ def test_the_legend_is_beside_the_lines_and_inside_the_figure():
 
 def test_a_trained_optimizer_is_drawn_from_its_next_update_on():
     model = small_model(tfwarmup.Adam(1e-2, warmup="linear", period=20))
-    model.fit(*small_data(), batch_size=16, epochs=2, verbose=0)
+    fit(model, epochs=2)
     [line] = tfwarmup.plot(model.optimizer, updates=4).axes[0].lines
     np.testing.assert_allclose(line.get_ydata(), [1e-2 * t / 20 for t in (9, 10, 11, 12)], rtol=1e-6)
 
