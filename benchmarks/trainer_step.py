@@ -29,7 +29,7 @@ from trainers.engine.run import train
 from trainers.tasks.images.data import ImageData
 from trainers.tasks.images.task import ImageClassification
 from trainers.tasks.language.data import TextData
-from trainers.tasks.language.sources import TrainingBlocks, ValidationWindows
+from trainers.tasks.language.sources import TrainingBlocks, Windows
 from trainers.tasks.language.task import LanguageModeling
 from trainers.tasks.language.vocabulary import END, UNKNOWN, Vocabulary
 from trainers.tasks.translation.config import BOS, EOS
@@ -71,8 +71,8 @@ class Words(LanguageModeling):
 
     def load(self, config):
         train = TrainingBlocks(self.text, config.context)
-        validation = ValidationWindows(self.text[: config.context * 8 + 1], config.context, 0)
-        return TextData(train, validation, self.vocabulary, train.tokens, validation.tokens)
+        validation = Windows(self.text[: config.context * 8 + 1], config.context)
+        return TextData(train, validation, self.vocabulary)
 
     def fill_folder(self, folder, config, data):
         """Does nothing: a random text has no baselines."""

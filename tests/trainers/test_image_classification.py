@@ -10,7 +10,7 @@ import pytest
 import tensorflow as tf
 
 from tests.trainers.helpers import ROOT, finish, program, records, status
-from tests.trainers.test_image_data import write_idx_folder
+from tests.trainers.pictures import write_idx_folder, write_image
 from trainers.engine.flags import make_config
 from trainers.engine.run import train
 from trainers.system.errors import ConfigError, DataError
@@ -26,15 +26,14 @@ def run(folder, **options):
     return train(ImageClassification(), make_config(ImageConfig, values))
 
 
-def write_photographs(folder, train_images=8, validation_images=2, size=230):
+def write_cats_and_dogs(folder, train_images=8, validation_images=2, size=230):
     """Random JPEGs of two classes, in the layout of TFDS' ImageFolder."""
     generator = np.random.default_rng(0)
     for split, count in (("train", train_images), ("val", validation_images)):
         for name in ("cat", "dog"):
-            (folder / split / name).mkdir(parents=True)
             for number in range(count):
                 pixels = generator.integers(0, 255, (size + number, size, 3)).astype("uint8")
-                (folder / split / name / f"{number}.jpg").write_bytes(tf.io.encode_jpeg(pixels).numpy())
+                write_image(folder / split / name / f"{number}.jpg", pixels, tf.io.encode_jpeg)
     return folder
 
 
@@ -63,7 +62,7 @@ def test_xla_trains_the_same_network(tmp_path, options):
 
 @pytest.mark.slow
 def test_photographs_of_ones_own_train_and_a_truncated_one_is_skipped_or_fatal(tmp_path, caplog):
-    folder = write_photographs(tmp_path / "images", size=40)
+    folder = write_cats_and_dogs(tmp_path / "images", size=40)
     options = {"dataset": "folder", "data_dir": str(folder), "image_size": 32, "model": "small_resnet"}
     options |= {"batch_size": 4, "epochs": 1, "log_every": 1, "checkpoint_every": 0}
     metrics = run(tmp_path / "run", **options)
@@ -79,7 +78,7 @@ def test_photographs_of_ones_own_train_and_a_truncated_one_is_skipped_or_fatal(t
 
 @pytest.mark.slow
 def test_a_fifo_among_the_images_ends_the_program_with_one_line(tmp_path):
-    folder = write_photographs(tmp_path / "images", size=40)
+    folder = write_cats_and_dogs(tmp_path / "images", size=40)
     os.mkfifo(folder / "train/cat/fifo.jpg")
     flags = ["--dataset=folder", f"--data_dir={folder}", f"--output_dir={tmp_path}/run"]
     _, errors = finish(program(MODULE, *flags), code=2)
@@ -140,7 +139,7 @@ def test_bad_input_is_refused_and_nothing_is_written(options, error, message, tm
 @pytest.mark.xdist_group("large")
 def test_the_papers_imagenet_experiment_builds_at_full_size_and_takes_steps(tmp_path):
     # Real photographs where they lie beside the checkout.
-    images = IMAGENETTE if IMAGENETTE.is_dir() else write_photographs(tmp_path / "images")
+    images = IMAGENETTE if IMAGENETTE.is_dir() else write_cats_and_dogs(tmp_path / "images")
     flags = ["--dataset=folder", f"--data_dir={images}", "--strategy=mirrored", "--logical_devices=2"]
     small = ["--batch_size=4", "--steps=4", "--log_every=1", f"--output_dir={tmp_path}/run"]
     finish(program(MODULE, "--flagfile=configs/paper/imagenet_resnet50.flags", *flags, *small), seconds=900)

@@ -90,7 +90,7 @@ def test_the_perplexity_is_that_of_every_token_once(trained, corpus):
             if target >= 0:
                 losses.append(-float(log_prob[position, target]))
                 words.append(target)
-    np.testing.assert_array_equal(words, data.validation_tokens)
+    np.testing.assert_array_equal(words, data.validation.tokens)
     assert records(folder)[-1]["val_loss"] == pytest.approx(np.mean(losses), rel=1e-5)
     assert isinstance(model(tf.nest.map_structure(lambda x: x, inputs)), tf.Tensor)
 

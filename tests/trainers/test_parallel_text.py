@@ -6,7 +6,13 @@ import pytest
 import tensorflow_datasets as tfds
 
 from trainers.system.errors import DataError
-from trainers.tasks.translation.parallel_text import TextSplits, folder_splits, read_pairs, tfds_splits
+from trainers.tasks.translation.parallel_text import (
+    ParallelSplits,
+    folder_splits,
+    prepared_builder,
+    read_pairs,
+    tfds_splits,
+)
 
 LANGUAGES = ("en", "de")
 PAIRS = [("A dog.", "Ein Hund."), ("Two cats!", "Zwei Katzen!"), ("Snow", "Schnee"), ("a  b", "c")]
@@ -62,7 +68,7 @@ def write_folder(folder, *splits, suffix=".txt"):
     for split in splits:
         for number, language in enumerate(LANGUAGES):
             write(folder / f"{language}.{split}{suffix}", [*(pair[number] for pair in PAIRS), split])
-    return str(folder)
+    return folder
 
 
 def error(function, *arguments):
@@ -87,39 +93,24 @@ def test_lines_of_two_files_are_pairs(tmp_path, name, end):
         write(tmp_path / name.format(language), [pair[number] for pair in PAIRS], end)
         for number, language in enumerate(LANGUAGES)
     )
-    assert read_pairs(source, target) == PAIRS
+    assert read_pairs((source, target)) == PAIRS
 
 
 def test_a_pair_with_a_blank_side_is_left_out_and_the_others_keep_their_partner(tmp_path):
     source = write(tmp_path / "source", ["one", "", "three", " \t", "five"])
     target = write(tmp_path / "target", ["eins", "zwei", " ", "", "fünf"])
-    assert read_pairs(source, target) == [("one", "eins"), ("five", "fünf")]
+    assert read_pairs((source, target)) == [("one", "eins"), ("five", "fünf")]
 
 
 def test_only_a_line_feed_ends_a_line(tmp_path):
     source = write(tmp_path / "source", ["a\u2028b\x0bc\x85d", "e"])
     target = write(tmp_path / "target", ["x", "y"])
-    assert read_pairs(source, target) == [("a\u2028b\x0bc\x85d", "x"), ("e", "y")]
-
-
-def test_files_of_different_length_are_refused_with_their_lengths(tmp_path):
-    source, target = write(tmp_path / "source", "abc"), write(tmp_path / "target", "ab")
-    assert error(read_pairs, source, target) == (
-        f"The files of a parallel text must have the same number of lines. Received: 3 in {source} and 2 in {target}"
-    )
-
-
-@pytest.mark.parametrize("side", [0, 1])
-def test_a_bad_side_is_named(tmp_path, side):
-    paths = [write(tmp_path / language, ["good", "text"]) for language in LANGUAGES]
-    paths[side].write_bytes(b"ok\nd\xe9j\xe0\n")
-    said = error(read_pairs, *paths)
-    assert said == f"A text must be UTF-8. Received: {paths[side]}, line 2, byte 0xe9 at position 2"
+    assert read_pairs((source, target)) == [("a\u2028b\x0bc\x85d", "x"), ("e", "y")]
 
 
 def test_a_text_of_which_no_pair_is_full_is_refused(tmp_path):
     source, target = write(tmp_path / "source", ["a", ""]), write(tmp_path / "target", ["", "b"])
-    assert f"that are not blank. Received: none in {source} and {target}" in error(read_pairs, source, target)
+    assert f"that are not blank. Received: none in {source} and {target}" in error(read_pairs, (source, target))
 
 
 # Folders
@@ -133,7 +124,7 @@ def test_a_folder_is_read_as_tfds_reads_it(tmp_path):
         pairs = [tuple(example[language].decode() for language in LANGUAGES) for example in examples]
         assert getattr(splits, split) == pairs == [*PAIRS, (split, split)]
     assert splits.validation is None
-    assert folder_splits(str(tmp_path), ("de", "en")).train == [pair[::-1] for pair in splits.train]
+    assert folder_splits(tmp_path, ("de", "en")).train == [pair[::-1] for pair in splits.train]
 
 
 @pytest.mark.parametrize("validation", ["validation", "valid", "val", "dev"])
@@ -146,36 +137,42 @@ def test_validation_has_many_names_and_other_files_do_not_matter(tmp_path, valid
 
 
 def test_what_a_folder_lacks_is_named(tmp_path):
-    assert "dataset='folder' needs `data_dir`" in error(folder_splits, None, LANGUAGES)
-    assert error(folder_splits, str(tmp_path), LANGUAGES) == (
+    assert error(folder_splits, tmp_path, LANGUAGES) == (
         f"`data_dir` must hold en.train.txt and de.train.txt, or such files named .txt.gz. Received: {tmp_path} with []"
     )
     write_folder(tmp_path, "train", "val")
     (tmp_path / "de.val.txt").unlink()
-    assert error(folder_splits, str(tmp_path), LANGUAGES) == (
+    assert error(folder_splits, tmp_path, LANGUAGES) == (
         f"A split must be there in both languages. Received: {tmp_path}/en.val.txt without de.val.txt"
     )
-    assert "and fr.train.txt" not in error(folder_splits, str(tmp_path), ("en", "fr"))
-    assert "without fr.train.txt" in error(folder_splits, str(tmp_path), ("en", "fr"))
+    assert "and fr.train.txt" not in error(folder_splits, tmp_path, ("en", "fr"))
+    assert "without fr.train.txt" in error(folder_splits, tmp_path, ("en", "fr"))
 
 
 # TFDS
 
 
 def test_a_tfds_set_gives_full_pairs_in_order(book):
-    splits = tfds_splits("phrase_book", str(book), LANGUAGES, False)
-    assert splits == TextSplits(*([*PAIRS, (split, "Teil")] for split in PhraseBook.SPLITS))
-    assert tfds_splits("phrase_book", str(book), ("de", "en"), False).test[0] == PAIRS[0][::-1]
-
-
-def test_a_tfds_set_must_be_there_in_both_languages(tmp_path, book):
-    said = error(tfds_splits, "wmt16_translate/de-en", str(tmp_path), LANGUAGES, False)
-    assert "wmt16_translate/de-en must be on disk" in said
-    said = error(tfds_splits, "wmt16_translate/xx-en", str(tmp_path), LANGUAGES, False)
-    assert "must be numbers, text, folder, or the name of a TFDS translation set" in said
-    rule = "must have a text in each of the languages"
-    assert f"{rule} en and fr. Received: wmt16_translate/de-en" in error(
-        tfds_splits, "wmt16_translate/de-en", str(tmp_path), ("en", "fr"), False
+    builder = prepared_builder("phrase_book", str(book), LANGUAGES, False)
+    assert tfds_splits(builder, LANGUAGES) == ParallelSplits(
+        *([*PAIRS, (split, "Teil")] for split in PhraseBook.SPLITS)
     )
-    assert f"{rule} en and de. Received: letters" in error(tfds_splits, "letters", str(tmp_path), LANGUAGES, False)
-    assert "with ['test']" in error(tfds_splits, "phrase_test", str(tmp_path), LANGUAGES, True)
+    assert tfds_splits(builder, ("de", "en")).test[0] == PAIRS[0][::-1]
+
+
+@pytest.mark.parametrize(
+    ("name", "languages", "message"),
+    [
+        ("wmt16_translate/de-en", LANGUAGES, "wmt16_translate/de-en must be on disk"),
+        ("wmt16_translate/xx-en", LANGUAGES, "must be numbers, text, folder, or the name of a TFDS translation set"),
+        ("wmt16_translate/de-en", ("en", "fr"), "a text in each of the languages en and fr. Received: wmt16_translate"),
+        ("letters", LANGUAGES, "must have a text in each of the languages en and de. Received: letters"),
+    ],
+)
+def test_a_tfds_set_must_be_there_in_both_languages(tmp_path, name, languages, message):
+    assert message in error(prepared_builder, name, str(tmp_path), languages, False)
+
+
+def test_a_tfds_set_must_have_a_split_for_training(tmp_path):
+    builder = prepared_builder("phrase_test", str(tmp_path), LANGUAGES, True)
+    assert "with ['test']" in error(tfds_splits, builder, LANGUAGES)

@@ -4,7 +4,6 @@ import contextlib
 import gzip
 import os
 import re
-import urllib.error
 from collections import Counter
 from pathlib import Path
 
@@ -12,7 +11,7 @@ import numpy as np
 import pytest
 import tensorflow_datasets as tfds
 
-from tests.trainers.batches import assert_same, take
+from tests.trainers.batches import take
 from trainers.engine.data import Feed
 from trainers.engine.flags import make_config
 from trainers.system.errors import ConfigError, DataError
@@ -21,9 +20,10 @@ from trainers.tasks.files import read_lines
 from trainers.tasks.language import data as text_data
 from trainers.tasks.language.config import LanguageConfig, TextFlags
 from trainers.tasks.language.data import load_text, split_words
-from trainers.tasks.language.sources import IGNORED, TrainingBlocks, ValidationWindows
+from trainers.tasks.language.sources import IGNORED, TrainingBlocks, Windows
 from trainers.tasks.language.vocabulary import END, UNKNOWN, Vocabulary, number_text
-from trainers.tasks.language.wikitext import ARCHIVE, URL, Wikitext103, read_prepared
+from trainers.tasks.language.wikitext import ARCHIVE, URL, Wikitext103
+from trainers.tasks.tfds_sets import read_texts
 
 REAL = Path(__file__).parents[3] / "shared/data"
 TRAIN = " \n = A = \n \n the cat saw the <unk> \n the dog , the cat \n"
@@ -42,6 +42,14 @@ def write_wikitext(folder, train=TRAIN, valid=VALID, test=None, suffix=".tokens"
         if text is not None:
             (folder / f"wiki.{split}{suffix}").write_text(text)
     return folder
+
+
+def write_texts(folder, **texts):
+    """Text files by their names without the ending."""
+    for name, text in texts.items():
+        path = folder / f"{name}.txt"
+        path.parent.mkdir(exist_ok=True)
+        path.write_text(text)
 
 
 def load(dataset, data_dir=None, context=2, eval_context=0, download=False, vocabulary_size=None):
@@ -69,27 +77,10 @@ def test_training_blocks_tile_the_text_and_targets_follow_their_tokens():
     assert (tokens.dtype, targets.dtype, weights.dtype) == (np.int32, np.int32, np.float32)
 
 
-def test_shapes_are_known_before_the_data_is():
-    for dataset in (
-        TrainingBlocks(text_of(23), 5).training(Feed(2)),
-        ValidationWindows(text_of(23), 5, 1).evaluation(Feed(2)),
-    ):
-        inputs, targets, weights = dataset.element_spec
-        assert [part.shape for part in (inputs["tokens"], inputs["targets"], targets)] == [(2, 5)] * 3
-        assert weights.shape == (2,)
-
-
-def test_an_epoch_holds_every_block_once_in_an_order_of_its_own():
-    batches = take(TrainingBlocks(text_of(101), 5).training(Feed(4, seed=1)), 10)
-    epochs = np.concatenate([tokens[:, 0] // 5 for tokens, *_ in batches]).reshape(2, 20)
-    assert [sorted(epoch) for epoch in epochs.tolist()] == [list(range(20))] * 2
-    assert epochs[0].tolist() != epochs[1].tolist()
-
-
 @pytest.mark.parametrize(("context", "eval_context"), [(1, 0), (4, 0), (4, 3), (7, 2), (16, 8), (20, 19)])
 def test_every_token_of_validation_counts_once_with_its_context(context, eval_context):
     for tokens in (context, context + 1, 44):
-        source = ValidationWindows(text_of(tokens), context, eval_context)
+        source = Windows(text_of(tokens), context, eval_context)
         batches = take(source.evaluation(Feed(5)))
         inputs, targets, _, weights = (np.concatenate(part)[: source.size] for part in zip(*batches, strict=True))
         counted = targets != IGNORED
@@ -104,32 +95,6 @@ def test_every_token_of_validation_counts_once_with_its_context(context, eval_co
         assert (ignored[1:-1] == eval_context).all()
         assert (ignored[1:] >= eval_context).all()
         assert inputs[-1, -1] == tokens - 1
-
-
-def test_the_last_batch_of_validation_is_filled_up_with_weight_0():
-    batches = take(ValidationWindows(text_of(23), 5, 2).evaluation(Feed(4)))
-    assert [len(batch[0]) for batch in batches] == [4, 4]
-    np.testing.assert_array_equal(np.concatenate([weights for *_, weights in batches]), [5, 3, 3, 3, 3, 3, 3, 0])
-
-
-@pytest.mark.parametrize(
-    ("source", "method"),
-    [(TrainingBlocks(text_of(83), 5), "training"), (ValidationWindows(text_of(83), 5, 2), "evaluation")],
-)
-def test_workers_and_replicas_tile_the_global_batch(source, method):
-    whole = take(getattr(source, method)(Feed(8)), 2)
-    replicas = take(getattr(source, method)(Feed(8, replicas=2)), 4)
-    joined = [tuple(map(np.concatenate, zip(*replicas[i : i + 2], strict=True))) for i in (0, 2)]
-    assert_same(joined, whole)
-    workers = [take(getattr(source, method)(Feed(8, workers=2, worker=worker)), 2) for worker in range(2)]
-    assert_same([tuple(map(np.concatenate, zip(*parts, strict=True))) for parts in zip(*workers, strict=True)], whole)
-
-
-def test_a_run_that_starts_at_a_step_sees_what_the_whole_run_sees():
-    source = TrainingBlocks(text_of(83), 5)  # four steps an epoch
-    whole = take(source.training(Feed(4, seed=5)), 7)
-    for start in (1, 4, 6):
-        assert_same(take(source.training(Feed(4, seed=5, start_step=start)), 7 - start), whole[start:])
 
 
 # Words
@@ -163,18 +128,14 @@ def test_long_texts_are_numbered_in_parts(monkeypatch):
     assert other.words == vocabulary.words == (END, "b", UNKNOWN, "a")
 
 
-def test_a_vocabulary_is_saved_whole(tmp_path):
+def test_a_vocabulary_is_saved_whole_and_another_one_is_refused(tmp_path):
     vocabulary = Vocabulary(["the", END, "naïve", UNKNOWN, "戦場"])
     vocabulary.save(tmp_path / "words")
     assert (tmp_path / "words").read_bytes() == "the\n<eos>\nnaïve\n<unk>\n戦場\n".encode()
     assert Vocabulary.load(tmp_path / "words").words == vocabulary.words
     vocabulary.check_saved(tmp_path / "words")
-
-
-def test_another_vocabulary_than_the_saved_one_is_refused(tmp_path):
-    Vocabulary(["the", END, "a", UNKNOWN]).save(tmp_path / "words")
-    for words in (["the", END, "an", UNKNOWN], ["the", END, "a", UNKNOWN, "an"]):
-        with pytest.raises(DataError, match=f"4 words in .*words. Received: another one of {len(words)} words"):
+    for words in (["the", END, "naive", UNKNOWN, "戦場"], ["the", END, "naïve", UNKNOWN, "戦場", "an"]):
+        with pytest.raises(DataError, match=f"5 words in .*words. Received: another one of {len(words)} words"):
             Vocabulary(words).check_saved(tmp_path / "words")
 
 
@@ -200,11 +161,9 @@ def test_wikitext_is_words_between_spaces_and_an_end_for_every_line(tmp_path):
     data = load("wikitext", write_wikitext(tmp_path))
     assert data.vocabulary.words == (END, "the", "=", "cat", UNKNOWN, "A", "saw", "dog", ",")
     words = f"{END} = A = {END} {END} the cat saw the <unk> {END} the dog , the cat {END}"
-    assert data.vocabulary.decode(data.train_tokens) == words.split()
-    assert data.vocabulary.decode(data.validation_tokens) == f"{END} the cat saw <unk> <unk> {END}".split()
-    [(tokens, targets, _, _)] = take(data.train.evaluation(Feed(9)))
-    assert tokens[0].tolist() == [data.vocabulary.end, data.vocabulary.end]
-    np.testing.assert_array_equal(targets.ravel(), data.train_tokens)
+    assert data.vocabulary.decode(data.train.tokens) == words.split()
+    assert data.vocabulary.decode(data.validation.tokens) == f"{END} the cat saw <unk> <unk> {END}".split()
+    assert data.train.text[:3].tolist() == [data.vocabulary.end, data.vocabulary.end, data.vocabulary.words.index("=")]
     assert (data.train.size, data.validation.size) == (9, 4)
 
 
@@ -214,17 +173,17 @@ def test_wikitext_is_found_by_each_of_its_names(tmp_path, name):
         content = text.encode()
         (tmp_path / name.format(split)).write_bytes(gzip.compress(content) if name.endswith(".gz") else content)
     data = load("wikitext", tmp_path)
-    assert (len(data.train_tokens), len(data.validation_tokens)) == (18, 7)
+    assert (len(data.train.tokens), len(data.validation.tokens)) == (18, 7)
     assert data.vocabulary.size == (3 if ".raw" in name else 9)  # raw text has no <unk>: here its rare words become it
 
 
 @pytest.mark.skipif(not (REAL / "wikitext-2").is_dir(), reason="no WikiText-2 here")
 def test_wikitext_2_has_the_published_number_of_tokens_and_types():
     data = load("wikitext", REAL / "wikitext-2", context=512, eval_context=256)
-    assert (len(data.train_tokens), len(data.validation_tokens), data.vocabulary.size) == (2_088_628, 217_646, 33_278)
+    assert (len(data.train.tokens), len(data.validation.tokens), data.vocabulary.size) == (2_088_628, 217_646, 33_278)
     assert data.vocabulary.words[:5] == ("the", ",", ".", "of", UNKNOWN)
     assert data.validation.size == 1 + -(-(217_646 - 512) // 256)
-    counts = np.bincount(data.train_tokens)
+    counts = np.bincount(data.train.tokens)
     assert (counts[:-1] >= counts[1:]).all()
     assert counts.min() == 3
 
@@ -234,72 +193,55 @@ def test_wikitext_2_has_the_published_number_of_tokens_and_types():
 def test_wikitext_103_has_the_published_number_of_tokens(tmp_path, split, tokens):
     write_wikitext(tmp_path, valid=None)
     (tmp_path / "wiki.valid.tokens.gz").write_bytes((REAL / "wikitext-103" / f"wiki.{split}.tokens.gz").read_bytes())
-    assert len(load("wikitext", tmp_path).validation_tokens) == tokens
+    assert len(load("wikitext", tmp_path).validation.tokens) == tokens
 
 
 def test_pydoc_is_the_reference_and_shares_no_paragraph_between_the_splits():
     data = load("pydoc", context=64, eval_context=32)
-    train, validation = len(data.train_tokens), len(data.validation_tokens)
+    train, validation = len(data.train.tokens), len(data.validation.tokens)
     assert 50_000 < train < 1_000_000  # it grows with every Python; 77,452 in 3.11.7
     assert 0.05 < validation / train < 0.2
     assert {"the", "statement", "Python", "(", UNKNOWN} <= {*data.vocabulary.words}
-    counts = np.bincount(data.train_tokens, minlength=data.vocabulary.size)
+    counts = np.bincount(data.train.tokens, minlength=data.vocabulary.size)
     assert counts.min() >= 3
-    assert np.mean(data.train_tokens == data.vocabulary.unknown) < 0.05
+    assert np.mean(data.train.tokens == data.vocabulary.unknown) < 0.05
     paragraphs = [
         {
             words
             for words in re.split(rf"(?: ?{END}){{2,}} ?", " ".join(data.vocabulary.decode(tokens)))
             if len(words) > 200
         }
-        for tokens in (data.train_tokens, data.validation_tokens)
+        for tokens in (data.train.tokens, data.validation.tokens)
     ]
     assert len(paragraphs[1]) > 20
     assert not paragraphs[0] & paragraphs[1]
 
 
 def test_own_text_has_rare_words_that_become_unknown(tmp_path):
-    (tmp_path / "train.txt").write_text("Yes, yes: no!\n" * 3 + "rare\n")
-    (tmp_path / "valid.txt").write_text("No, yes rare\n")
+    write_texts(tmp_path, train="Yes, yes: no!\n" * 3 + "rare\n", valid="No, yes rare\n")
     data = load("text", tmp_path)
     assert data.vocabulary.words == (END, "Yes", ",", "yes", ":", "no", "!", UNKNOWN)
-    assert data.vocabulary.decode(data.validation_tokens) == [UNKNOWN, ",", "yes", UNKNOWN, END]
+    assert data.vocabulary.decode(data.validation.tokens) == [UNKNOWN, ",", "yes", UNKNOWN, END]
     assert load("text", tmp_path, vocabulary_size=4).vocabulary.words == (UNKNOWN, END, "Yes", ",")
 
 
 @pytest.mark.parametrize(
     ("train", "validation"),
-    [
-        ("train.txt", "valid.txt"),
-        ("train_1.txt", "validation.txt"),
-        ("train/book.txt", "val/book.txt"),
-        ("Train.txt", "Test.txt"),
-    ],
+    [("train", "valid"), ("train_1", "validation"), ("train/book", "val/book"), ("Train", "Test")],
 )
 def test_own_text_is_split_by_name(tmp_path, train, validation):
-    for name, text in ((train, "a\n" * 9), (validation, "a a\n" * 3), ("README.txt", "left out\n"), (".val.txt", "\0")):
-        (tmp_path / name).parent.mkdir(exist_ok=True)
-        (tmp_path / name).write_text(text)
+    write_texts(tmp_path, **{train: "a\n" * 9, validation: "a a\n" * 3, "README": "left out\n", ".val": "\0"})
     data = load("text", tmp_path)
-    assert (len(data.train_tokens), len(data.validation_tokens)) == (18, 9)
+    assert (len(data.train.tokens), len(data.validation.tokens), data.test) == (18, 9, None)
+    chosen_on_test = ("the best model is chosen on the test files: there are no others for validation",)
+    assert data.notes == (chosen_on_test if validation == "Test" else ())
 
 
 def test_validation_files_go_before_test_files_and_names_decide_the_order(tmp_path):
-    for name, text in (("train_b", "b\n" * 3), ("train_a", "a\n" * 3), ("test", "a\n" * 9), ("val", "a b\n")):
-        (tmp_path / f"{name}.txt").write_text(text)
+    write_texts(tmp_path, train_b="b\n" * 3, train_a="a\n" * 3, test="a\n" * 9, val="a b\n")
     data = load("text", tmp_path)
-    assert data.vocabulary.decode(data.train_tokens[::2]) == ["a"] * 3 + ["b"] * 3
-    assert len(data.validation_tokens) == 3
-    assert len(data.test.tokens) == 18
-    assert data.notes == ()
-
-
-def test_test_files_that_serve_for_validation_are_said_to(tmp_path):
-    for name in ("train", "test"):
-        (tmp_path / f"{name}.txt").write_text("a b\n" * 9)
-    data = load("text", tmp_path)
-    assert data.notes == ("the best model is chosen on the test files: there are no others for validation",)
-    assert data.test is None
+    assert data.vocabulary.decode(data.train.tokens[::2]) == ["a"] * 3 + ["b"] * 3
+    assert (len(data.validation.tokens), len(data.test.tokens), data.notes) == (3, 18, ())
 
 
 def test_any_file_that_is_text_counts_and_others_are_named(tmp_path):
@@ -316,14 +258,13 @@ def test_any_file_that_is_text_counts_and_others_are_named(tmp_path):
     data = load("text", tmp_path)
     assert {"abc", "déjà", "xyz"} <= {*data.vocabulary.words}
     assert "hidden" not in data.vocabulary.words
-    assert len(data.train_tokens) == 2 * (18 + 18 + 9 + 1)
+    assert len(data.train.tokens) == 2 * (18 + 18 + 9 + 1)
     assert data.notes == ("left out 3 files that are not text: blank.md, latin, picture.png",)
 
 
 def test_a_line_of_two_million_words_is_no_matter(tmp_path):
-    (tmp_path / "train.txt").write_text("a b\n" * 100)
-    (tmp_path / "val.txt").write_text("a " * 2_000_000 + "\n")
-    assert len(load("text", tmp_path, context=64).validation_tokens) == 2_000_001
+    write_texts(tmp_path, train="a b\n" * 100, val="a " * 2_000_000 + "\n")
+    assert len(load("text", tmp_path, context=64).validation.tokens) == 2_000_001
 
 
 @pytest.mark.parametrize("dataset", ["text", "wikitext", "wikitext103"])
@@ -340,15 +281,13 @@ def test_a_second_start_reads_no_text_again_unless_it_has_changed(tmp_path, data
     assert made == []
     assert again.vocabulary.words == first.vocabulary.words
     for part in ("train", "validation", "test"):
-        np.testing.assert_array_equal(getattr(again, part).tokens, getattr(first, part).tokens)
-    assert_same(take(again.train.training(Feed(2)), 3), take(first.train.training(Feed(2)), 3))
+        np.testing.assert_array_equal(getattr(again, part).text, getattr(first, part).text)
     load(dataset, tmp_path, vocabulary_size=3)
-    assert len(made) == 1  # another vocabulary
     load(dataset, tmp_path)
-    assert len(made) == 1  # which leaves the first one there
+    assert len(made) == 1  # for another vocabulary, which leaves the first one there
     if dataset != "wikitext103":  # whose own files these no longer are
         (tmp_path / names[1]).write_text("the cat saw the dog and more\n" * 5)
-        assert len(load(dataset, tmp_path).validation_tokens) == 40
+        assert len(load(dataset, tmp_path).validation.tokens) == 40
         assert len(made) == 2
 
 
@@ -357,17 +296,17 @@ def test_the_last_tenth_of_every_file_is_held_out_where_names_do_not_split(tmp_p
     with gzip.open(tmp_path / "two.txt.gz", "wt") as file:
         file.write("abc\n" * 27 + "end\n" * 3)
     folder, file = load("text", tmp_path), load("text", tmp_path / "one.txt")
-    assert (len(folder.train_tokens), len(folder.validation_tokens)) == (90, 10)
+    assert (len(folder.train.tokens), len(folder.validation.tokens)) == (90, 10)
     assert folder.vocabulary.words == (END, "abc", UNKNOWN)
-    assert (len(file.train_tokens), len(file.validation_tokens)) == (36, 4)
-    assert folder.vocabulary.decode(folder.validation_tokens[::2]) == [UNKNOWN] * 5
+    assert (len(file.train.tokens), len(file.validation.tokens)) == (36, 4)
+    assert folder.vocabulary.decode(folder.validation.tokens[::2]) == [UNKNOWN] * 5
 
 
 def test_a_byte_order_mark_and_windows_line_ends_are_no_words(tmp_path):
     (tmp_path / "text.txt").write_bytes(b"\xef\xbb\xbf" + b"abc abc\r\n" * 20)
     data = load("text", tmp_path / "text.txt")
     assert data.vocabulary.words == ("abc", END, UNKNOWN)
-    assert len(data.train_tokens) == 54
+    assert len(data.train.tokens) == 54
 
 
 # Bad input
@@ -391,9 +330,9 @@ def test_a_pipe_and_a_device_are_refused_and_not_waited_for(tmp_path):
     ],
 )
 @pytest.mark.parametrize(
-    ("dataset", "name"), [("text", "{}.txt"), ("wikitext", "wiki.{}.tokens"), ("wikitext103", "wiki.{}.tokens")]
+    ("dataset", "name", "split"),
+    [("text", "{}.txt", "train"), ("wikitext", "wiki.{}.tokens", "train"), ("wikitext103", "wiki.{}.tokens", "valid")],
 )
-@pytest.mark.parametrize("split", ["train", "valid"])
 def test_bad_files_are_named_and_nothing_is_written(tmp_path, content, message, dataset, name, split):
     for each in ("train", "valid"):
         (tmp_path / name.format(each)).write_text("good text\n" * 5)
@@ -456,8 +395,8 @@ def test_the_builder_keeps_lines_and_order_over_files(tmp_path):
     builder = Wikitext103(data_dir=tmp_path / "to", folder=folder)
     builder.download_and_prepare(download_config=tfds.download.DownloadConfig(num_shards=4))
     assert len(list((tmp_path / "to" / "wikitext103" / "1.0.0").glob("*train.tfrecord*"))) == 4
-    assert [f"{line}\n" for line in read_prepared(builder, "train")] == lines
-    assert list(read_prepared(builder, "test")) == ["", "", "", "last line without an end"]
+    assert [f"{line}\n" for (line,) in read_texts(builder, "train", ["text"])] == lines
+    assert [*read_texts(builder, "test", ["text"])] == [("",), ("",), ("",), ("last line without an end",)]
     examples = tfds.load("wikitext103", split="validation", data_dir=tmp_path / "to").as_numpy_iterator()
     assert [example["text"].decode() for example in examples] == VALID.split("\n")[:-1] * 2
 
@@ -469,18 +408,11 @@ def test_wikitext103_is_prepared_from_its_files_and_then_needs_them_no_more(tmp_
     again = load("wikitext103", tmp_path)
     for data in (set_, again):
         assert data.vocabulary.words == files.vocabulary.words
-        np.testing.assert_array_equal(data.train_tokens, files.train_tokens)
-        np.testing.assert_array_equal(data.validation_tokens, files.validation_tokens)
-    file = next((tmp_path / "wikitext103").rglob("*train.tfrecord*"))
-    file.write_bytes(file.read_bytes()[:-3])
-    assert "The files of a TFDS set must be complete; prepare" in error("wikitext103", tmp_path)
+        np.testing.assert_array_equal(data.train.text, files.train.text)
+        np.testing.assert_array_equal(data.validation.text, files.validation.text)
 
 
-def test_without_files_and_without_a_network_nothing_is_written(tmp_path, monkeypatch):
-    def no_network(request, timeout):
-        raise urllib.error.URLError("no network")
-
-    monkeypatch.setattr("urllib.request.urlopen", no_network)
+def test_without_files_and_without_a_network_nothing_is_written(tmp_path, no_network):
     write_wikitext(tmp_path, train=None)  # as the folder of a validation split alone
     assert f"must be on disk: pass --download, or unpack {URL}" in error("wikitext103", tmp_path)
     said = error("wikitext103", tmp_path, download=True)
@@ -489,7 +421,14 @@ def test_without_files_and_without_a_network_nothing_is_written(tmp_path, monkey
     assert [path.name for path in tmp_path.iterdir()] == ["wiki.valid.tokens"]
 
 
-def test_the_archive_is_unpacked_and_read(tmp_path, monkeypatch):
+@pytest.fixture
+def downloads(monkeypatch):
+    """Makes another function of the download, which has a network."""
+    monkeypatch.setattr("urllib.request.urlopen", lambda request, timeout: contextlib.nullcontext())
+    return lambda function: monkeypatch.setattr(tfds.download.DownloadManager, "download_and_extract", function)
+
+
+def test_the_archive_is_unpacked_and_read(tmp_path, downloads):
     """Up to the download itself, which hands the builder a folder as the archive has it."""
 
     def unpacked(manager, url):
@@ -497,17 +436,15 @@ def test_the_archive_is_unpacked_and_read(tmp_path, monkeypatch):
         write_wikitext(tmp_path / "unpacked" / "wikitext-103")
         return tmp_path / "unpacked"
 
-    monkeypatch.setattr("urllib.request.urlopen", lambda request, timeout: contextlib.nullcontext())
-    monkeypatch.setattr(tfds.download.DownloadManager, "download_and_extract", unpacked)
-    assert len(load("wikitext103", tmp_path, download=True).train_tokens) == 18
+    downloads(unpacked)
+    assert len(load("wikitext103", tmp_path, download=True).train.tokens) == 18
 
 
-def test_a_failed_preparation_says_what_to_do(tmp_path, monkeypatch):
+def test_a_failed_preparation_says_what_to_do(tmp_path, downloads):
     def broken(manager, url):
         raise tfds.download.DownloadError("HTTP code: 403\nand more")
 
-    monkeypatch.setattr("urllib.request.urlopen", lambda request, timeout: contextlib.nullcontext())
-    monkeypatch.setattr(tfds.download.DownloadManager, "download_and_extract", broken)
+    downloads(broken)
     message = error("wikitext103", tmp_path, download=True)
     assert "wikitext103 must be prepared once. Try again, or unpack" in message
     assert message.endswith("Received: DownloadError: HTTP code: 403")

@@ -1,7 +1,5 @@
 """A set of TensorFlow Datasets is prepared, read whole, or refused with what to do, whatever its task is."""
 
-import urllib.error
-
 import pytest
 import tensorflow_datasets as tfds
 
@@ -31,14 +29,6 @@ def error(function, *arguments, **options):
     with pytest.raises(DataError) as caught:
         function(*arguments, **options)
     return str(caught.value)
-
-
-@pytest.fixture
-def no_network(monkeypatch):
-    def unreachable(request, timeout):
-        raise urllib.error.URLError("no network")
-
-    monkeypatch.setattr("urllib.request.urlopen", unreachable)
 
 
 @pytest.mark.parametrize("name", ["no_such_set", "emnist/no_such_config", "not a name"])

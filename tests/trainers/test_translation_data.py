@@ -23,28 +23,22 @@ SIZE = 340
 
 def write(folder, name, pairs):
     """Two files; returns their paths."""
-    paths = [folder / f"{name}.{language}" for language in ("en", "de")]
+    paths = [folder / name.format(language) for language in ("en", "de")]
     for number, path in enumerate(paths):
         path.write_text("".join(f"{pair[number]}\n" for pair in pairs))
-    return [str(path) for path in paths]
+    return [*map(str, paths)]
 
 
-def load(dataset="text", files=None, validation=(None, None), test=(None, None), folder=None, **options):
-    source, target = files or (None, None)
-    flags = ParallelTextFlags(
-        **{
-            "dataset": dataset,
-            "source": source,
-            "target": target,
-            "validation_source": validation[0],
-            "validation_target": validation[1],
-            "test_source": test[0],
-            "test_target": test[1],
-            "vocabulary_size": SIZE,
-            **options,
-        }
-    )
-    return load_translation(flags, folder)
+def write_folder(folder, **splits):
+    for split, pairs in splits.items():
+        write(folder, "{}." + split + ".txt", pairs)
+
+
+def load(dataset="text", own=None, validation=None, test=None, folder=None, **options):
+    """Loads a text; `own`, `validation` and `test` are two files each."""
+    for prefix, files in (("", own), ("validation_", validation), ("test_", test)):
+        options |= {f"{prefix}{side}": str(path) for side, path in zip(("source", "target"), files or (), strict=False)}
+    return load_translation(ParallelTextFlags(**{"dataset": dataset, "vocabulary_size": SIZE, **options}), folder)
 
 
 def error(*arguments, **options):
@@ -63,11 +57,20 @@ def read_back(source, subwords):
     return list(zip(*sides, strict=True))
 
 
+def assert_same(ours, theirs):
+    def contents(data):
+        parts = [part.contents() if part else () for part in (data.train, data.validation, data.test)]
+        facts = (data.validation_pairs, data.test_pairs, data.filtered, data.subwords.model, data.subwords.text)
+        return [[array.tolist() for array in part] for part in parts], facts
+
+    assert contents(ours) == contents(theirs)
+
+
 # Texts
 
 
 def test_two_files_without_others_give_their_last_tenth_for_validation(tmp_path):
-    data = load(files=write(tmp_path, "all", PAIRS))
+    data = load(own=write(tmp_path, "all.{}", PAIRS))
     assert data.validation_pairs == PAIRS[180:] == read_back(data.validation, data.subwords)
     assert read_back(data.train, data.subwords) == PAIRS[:180]
     assert (data.test_pairs, data.filtered, data.subwords.size) == (None, 0, SIZE)
@@ -75,15 +78,15 @@ def test_two_files_without_others_give_their_last_tenth_for_validation(tmp_path)
 
 
 def test_at_most_two_thousand_pairs_are_held_out(tmp_path):
-    data = load(files=write(tmp_path, "all", [("ab", "ba")] * 20_020), vocabulary_size=265)
+    data = load(own=write(tmp_path, "all.{}", [("ab", "ba")] * 20_020), vocabulary_size=265)
     assert (data.train.size, data.validation.size) == (18_020, 2000)
 
 
 def test_files_of_validation_and_test_take_the_place_of_others(tmp_path):
-    files = write(tmp_path, "all", PAIRS[:150])
-    data = load(files=files, validation=write(tmp_path, "v", PAIRS[150:]), test=write(tmp_path, "t", PAIRS[190:]))
+    files = write(tmp_path, "all.{}", PAIRS[:150])
+    data = load(own=files, validation=write(tmp_path, "v.{}", PAIRS[150:]), test=write(tmp_path, "t.{}", PAIRS[190:]))
     assert (data.train.size, data.validation_pairs, data.test_pairs) == (150, PAIRS[150:], PAIRS[190:])
-    numbers = load("numbers", validation=write(tmp_path, "v", PAIRS[150:]), pairs=200)
+    numbers = load("numbers", validation=write(tmp_path, "v.{}", PAIRS[150:]), pairs=200)
     assert (numbers.train.size, numbers.validation_pairs, len(numbers.test_pairs)) == (200, PAIRS[150:], 20)
 
 
@@ -101,24 +104,17 @@ def test_numbers_are_held_out_for_validation_and_for_the_test():
 
 
 def test_a_folder_has_its_own_splits(tmp_path):
-    for split, pairs in (("train", PAIRS[:150]), ("dev", PAIRS[150:180]), ("test", PAIRS[180:])):
-        for number, language in enumerate(("en", "de")):
-            (tmp_path / f"{language}.{split}.txt").write_text("".join(f"{pair[number]}\n" for pair in pairs))
+    write_folder(tmp_path, train=PAIRS[:150], dev=PAIRS[150:180], test=PAIRS[180:])
     data = load("folder", data_dir=str(tmp_path))
     assert read_back(data.train, data.subwords) == PAIRS[:150]
     assert (data.validation_pairs, data.test_pairs) == (PAIRS[150:180], PAIRS[180:])
-    (tmp_path / "en.dev.txt").unlink()
-    (tmp_path / "de.dev.txt").unlink()
-    assert load("folder", data_dir=str(tmp_path)).validation_pairs == PAIRS[135:150]
 
 
 def test_a_text_is_encoded_in_parts(tmp_path, monkeypatch):
-    whole = load(files=write(tmp_path, "all", PAIRS))
+    whole = load(own=write(tmp_path, "all.{}", PAIRS))
     monkeypatch.setattr("trainers.tasks.translation.data.CHUNK", 7)
-    parts = load(files=write(tmp_path, "all", PAIRS))
-    for side in ("sources", "targets"):
-        np.testing.assert_array_equal(getattr(whole.train, side).tokens, getattr(parts.train, side).tokens)
-        np.testing.assert_array_equal(getattr(whole.train, side).ends, getattr(parts.train, side).ends)
+    parts = load(own=write(tmp_path, "all.{}", PAIRS))
+    assert_same(parts, whole)
 
 
 @pytest.mark.skipif(not REAL.is_dir(), reason="no Multi30k here")
@@ -126,7 +122,7 @@ def test_multi30k_has_its_published_sizes_and_little_padding():
     train, test = (
         [str(REAL / f"{name}.{language}.gz") for language in ("en", "de")] for name in ("val", "test_2016_flickr")
     )
-    data = load(files=train, validation=test, test=test, vocabulary_size=3000, max_ratio=2.5)
+    data = load(own=train, validation=test, test=test, vocabulary_size=3000, max_ratio=2.5)
     assert (data.train.size + data.filtered, data.validation.size, len(data.test_pairs)) == (1014, 1000, 1000)
     assert data.filtered < 5
     # Padding is 11 % of all cells; with pairs in the order of the text it would be 46 %.
@@ -140,7 +136,7 @@ def test_multi30k_has_its_published_sizes_and_little_padding():
 
 def test_long_pairs_are_left_out_of_training_alone(tmp_path, caplog):
     with caplog.at_level(logging.INFO):
-        whole, short = (load(files=write(tmp_path, "all", PAIRS), max_length=length) for length in (250, 12))
+        whole, short = (load(own=write(tmp_path, "all.{}", PAIRS), max_length=length) for length in (250, 12))
     longest = np.maximum(whole.train.sources.lengths, whole.train.targets.lengths)
     assert 10 < short.train.size == (longest <= 12).sum() < 170
     assert short.train.longest == 12
@@ -154,16 +150,16 @@ def test_sides_of_very_different_length_are_left_out_if_they_are_not_short(tmp_p
     word = "tausend"
     counts = [(1, 4), (4, 1), (20, 20), (20, 30), (30, 20), (20, 45), (45, 20), (5, 30)]
     pairs = [(" ".join([word] * source), " ".join([word] * target)) for source, target in counts]
-    files = write(tmp_path, "all", [*PAIRS, *pairs])
-    data = load(files=files, validation=write(tmp_path, "v", pairs), max_ratio=2)
+    files = write(tmp_path, "all.{}", [*PAIRS, *pairs])
+    data = load(own=files, validation=write(tmp_path, "v.{}", pairs), max_ratio=2)
     kept = read_back(data.train, data.subwords)
     assert [pair in kept for pair in pairs] == [True] * 5 + [False] * 3
     assert data.validation.size == len(pairs)
-    assert data.subwords.text == load(files=files, validation=write(tmp_path, "v", pairs), max_ratio=9).subwords.text
+    assert data.subwords.text == load(own=files, validation=write(tmp_path, "v.{}", pairs), max_ratio=9).subwords.text
 
 
 def test_if_no_pair_is_left_it_is_said(tmp_path):
-    assert error(files=write(tmp_path, "all", PAIRS), max_length=2) == (
+    assert error(own=write(tmp_path, "all.{}", PAIRS), max_length=2) == (
         "A training pair must have at most max_length=2 subwords per side, and at most max_ratio=2.5 times those of "
         "the other. Received: 180 pairs, none of which fits"
     )
@@ -171,14 +167,14 @@ def test_if_no_pair_is_left_it_is_said(tmp_path):
 
 @pytest.mark.parametrize("part", ["validation", "test"])
 def test_a_sentence_of_two_million_words_is_refused_at_once(tmp_path, part):
-    files = write(tmp_path, "all", PAIRS)
+    files = write(tmp_path, "all.{}", PAIRS)
     pairs = [*PAIRS[:2], ("eins " * 2_000_000, "eins"), PAIRS[3]]
-    said = error(files=files, **{part: write(tmp_path, "v", pairs)})
+    said = error(own=files, **{part: write(tmp_path, "v.{}", pairs)})
     assert said.startswith(f"A sentence for {part} must have at most 1024 subwords, which --max_length may raise. ")
     assert said.endswith(f" in pair 3, {('eins ' * 8)!r}...")
     subwords = [(" ".join(["tausendundeins"] * 700), "eins")]  # fewer words, but more subwords
-    assert "must have at most 1024 subwords" in error(files=files, **{part: write(tmp_path, "v", subwords)})
-    longer = load(files=files, max_length=20_000, **{part: write(tmp_path, "v", subwords)})
+    assert "must have at most 1024 subwords" in error(own=files, **{part: write(tmp_path, "v.{}", subwords)})
+    longer = load(own=files, max_length=20_000, **{part: write(tmp_path, "v.{}", subwords)})
     assert getattr(longer, part).longest > 1024
 
 
@@ -206,9 +202,9 @@ def test_few_long_lines_are_translated_together_and_none_is_lost():
 
 def test_the_test_is_a_source_of_batches_too(tmp_path):
     test = [*PAIRS[190:], ("one", "")]
-    data = load(files=write(tmp_path, "all", PAIRS[:150]), test=write(tmp_path, "t", test))
+    data = load(own=write(tmp_path, "all.{}", PAIRS[:150]), test=write(tmp_path, "t.{}", test))
     assert read_back(data.test, data.subwords) == PAIRS[190:]
-    assert load(files=write(tmp_path, "all", PAIRS)).test is None
+    assert load(own=write(tmp_path, "all.{}", PAIRS)).test is None
 
 
 # What a run has kept
@@ -224,50 +220,36 @@ def learned(monkeypatch):
     return trainings
 
 
-def assert_same(ours, theirs):
-    for part in ("train", "validation", "test"):
-        one, other = getattr(ours, part), getattr(theirs, part)
-        assert (one is None) == (other is None)
-        for content, again in zip(one.contents() if one else (), other.contents() if other else (), strict=True):
-            np.testing.assert_array_equal(content, again)
-    for name in ("validation_pairs", "test_pairs", "filtered"):
-        assert getattr(ours, name) == getattr(theirs, name)
-    assert (ours.subwords.model, ours.subwords.text) == (theirs.subwords.model, theirs.subwords.text)
-
-
 @pytest.mark.parametrize("with_test", [False, True])
 def test_a_second_start_reads_and_learns_nothing_again(tmp_path, learned, monkeypatch, with_test):
-    options = {"files": write(tmp_path, "all", PAIRS), "max_length": 20}
-    options |= {"test": write(tmp_path, "t", [*PAIRS[190:], ("one", "")])} if with_test else {}
+    options = {"own": write(tmp_path, "all.{}", PAIRS), "max_length": 20}
+    options |= {"test": write(tmp_path, "t.{}", [*PAIRS[190:], ("one", "")])} if with_test else {}
     first = load(**options)
     with monkeypatch.context() as patch:
         patch.setattr("trainers.tasks.translation.parallel_text.read_pairs", None)
         again = load(**options)
     assert len(learned) == 1
     assert_same(again, first)
-    batches = [next(iter(data.train.training(Feed(256))))[1].numpy() for data in (first, again)]
-    np.testing.assert_array_equal(*batches)
     load(**options | {"max_length": 30})
     assert len(learned) == 2  # other options
-    write(tmp_path, "all", PAIRS[:-1])
+    write(tmp_path, "all.{}", PAIRS[:-1])
     assert_same(load(**options), load(**options | {"cache_dir": str(tmp_path / "kept")}))
     assert len(learned) == 4  # another text, twice: there was nothing in the other place
     assert len(list((tmp_path / "kept").iterdir())) == 1
 
 
 def test_what_is_kept_must_fit_the_subwords_of_the_run(tmp_path, learned):
-    files = write(tmp_path, "all", PAIRS)
-    load(files=files).subwords.save(tmp_path)
-    load(files=files, folder=tmp_path)
+    own = write(tmp_path, "all.{}", PAIRS)
+    load(own=own).subwords.save(tmp_path)
+    load(own=own, folder=tmp_path)
     assert len(learned) == 1
-    load(files=write(tmp_path, "other", PAIRS[1:])).subwords.save(tmp_path)
-    assert "Received: another training text" in error(files=files, folder=tmp_path)
+    assert "Received: vocabulary_size=341" in error(own=own, folder=tmp_path, vocabulary_size=341)
+    load(own=write(tmp_path, "other.{}", PAIRS[1:])).subwords.save(tmp_path)
+    assert "Received: another training text" in error(own=own, folder=tmp_path)
 
 
 def test_a_folder_is_kept_by_its_files(tmp_path, learned):
-    for split, pairs in (("train", PAIRS[:150]), ("dev", PAIRS[150:180])):
-        for number, language in enumerate(("en", "de")):
-            (tmp_path / f"{language}.{split}.txt").write_text("".join(f"{pair[number]}\n" for pair in pairs))
+    write_folder(tmp_path, train=PAIRS[:150], dev=PAIRS[150:180])
     first = load("folder", data_dir=str(tmp_path))
     assert_same(load("folder", data_dir=str(tmp_path)), first)
     assert len(learned) == 1
@@ -276,29 +258,22 @@ def test_a_folder_is_kept_by_its_files(tmp_path, learned):
     assert load("folder", data_dir=str(tmp_path)).validation_pairs == PAIRS[135:150]
 
 
-def test_kept_subwords_are_used_and_must_fit(tmp_path):
-    files = write(tmp_path, "all", PAIRS)
-    first = load(files=files, folder=tmp_path)
-    first.subwords.save(tmp_path)
-    again = load(files=files, folder=tmp_path)
-    assert again.subwords.fingerprint == first.subwords.fingerprint
-    assert "Received: vocabulary_size=341" in error(files=files, folder=tmp_path, vocabulary_size=341)
-    other = write(tmp_path, "other", PAIRS[1:])
-    assert "Received: another training text, 179 pairs" in error(files=other, folder=tmp_path)
-
-
 # Bad input
 
 
-def test_nothing_is_written_when_something_is_wrong(tmp_path):
-    source, target = write(tmp_path, "all", PAIRS)
-    Path(target).write_text("eins\n")
+@pytest.mark.parametrize(
+    ("content", "message"),
+    [
+        (b"eins\n", "Received: 200 in {source} and 1 in {target}"),
+        (b"", "must not be empty. Received: {target}"),
+        (b"\xff\n" * 200, "must be UTF-8. Received: {target}, line 1, byte 0xff at position 1"),
+    ],
+)
+def test_nothing_is_written_when_something_is_wrong(tmp_path, content, message):
+    source, target = write(tmp_path, "all.{}", PAIRS)
+    Path(target).write_bytes(content)
     before = sorted(tmp_path.rglob("*"))
-    assert f"Received: 200 in {source} and 1 in {target}" in error(files=(source, target), folder=tmp_path)
-    Path(target).write_text("")
-    assert f"must not be empty. Received: {target}" in error(files=(source, target), folder=tmp_path)
-    Path(target).write_bytes(b"\xff\n" * 200)
-    assert f"must be UTF-8. Received: {target}, line 1" in error(files=(source, target), folder=tmp_path)
+    assert message.format(source=source, target=target) in error(own=(source, target), folder=tmp_path)
     assert sorted(tmp_path.rglob("*")) == before
 
 
@@ -325,4 +300,4 @@ def test_flags_are_checked(options, message):
 
 def test_one_pair_is_too_few_and_a_set_must_be_known(tmp_path):
     assert "Received: dataset='wikitext2'" in error("wikitext2", data_dir=str(tmp_path))
-    assert "must have 2 pairs. Received: 1" in error(files=write(tmp_path, "one", PAIRS[:1]))
+    assert "must have 2 pairs. Received: 1" in error(own=write(tmp_path, "one.{}", PAIRS[:1]))

@@ -7,7 +7,7 @@ epoch, and drops its last partial batch. A replica reads its own micro-batches o
 import abc
 import dataclasses
 import hashlib
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from typing import Any
 
 import numpy as np
@@ -78,7 +78,7 @@ class Data:
 
 
 class IndexedSource(Source):
-    """A source with random access: its batches are made from indices."""
+    """A source that makes its batches from items in some order: from indices, since it has random access."""
 
     @abc.abstractmethod
     def load(self, parts: tf.data.Dataset, training: bool) -> tf.data.Dataset:
@@ -90,41 +90,40 @@ class IndexedSource(Source):
     def training(self, feed: Feed) -> tf.data.Dataset:
         return serving(self.load(self.order(feed), training=True), self.ahead)
 
+    def evaluation(self, feed: Feed) -> tf.data.Dataset:
+        return serving(self.load(self.evaluation_order(feed), training=False), self.ahead)
+
     def order(self, feed: Feed) -> tf.data.Dataset:
         """The order of training: endless micro-batches of what `load` turns into examples."""
         steps = self.steps_per_epoch(feed)
 
-        def epoch_parts(epoch: tf.Tensor) -> tf.data.Dataset:
+        def rows(epoch: tf.Tensor, first: tf.Tensor) -> tf.data.Dataset:
             # A permutation is drawn once per epoch, not once per step.
             order = tf.random.experimental.stateless_shuffle(tf.range(self.size, dtype=tf.int64), [feed.seed, epoch])
-            first = tf.where(epoch == feed.start_step // steps, feed.start_step % steps, 0)
-            return tf.data.Dataset.range(tf.cast(first, tf.int64), steps).map(
-                lambda step: self._rows(order, epoch, step, feed)
-            )
+            return tf.data.Dataset.range(first, steps).map(lambda step: self._step(order, step, epoch, feed))
 
-        epochs = tf.data.Dataset.range(feed.start_step // steps, tf.int32.max)
-        return _one_by_one(epochs.flat_map(epoch_parts), feed)
+        return one_by_one(epochs(feed, steps, rows), feed)
 
-    def evaluation(self, feed: Feed) -> tf.data.Dataset:
+    def evaluation_order(self, feed: Feed) -> tf.data.Dataset:
+        """The micro-batches of one pass; the last batch is filled up."""
         batches = self.evaluation_steps(feed)
-        order = tf.range(batches * feed.batch_size, dtype=tf.int64)
-        epoch = tf.constant(0, tf.int64)
-        rows = tf.data.Dataset.range(batches).map(lambda step: self._rows(order, epoch, step, feed))
-        return serving(self.load(_one_by_one(rows, feed), training=False), self.ahead)
+        order = tf.minimum(tf.range(batches * feed.batch_size, dtype=tf.int64), self.size - 1)
+        rows = tf.data.Dataset.range(batches).map(lambda step: self._step(order, step, tf.constant(0, tf.int64), feed))
+        return one_by_one(rows, feed)
 
-    def _rows(self, order: tf.Tensor, epoch: tf.Tensor, step: tf.Tensor, feed: Feed) -> tuple[tf.Tensor, ...]:
-        """This worker's rows of a global batch: indices, seeds and weights, [parts, micro_size] if there are parts."""
+    def _step(self, order: tf.Tensor, step: tf.Tensor, epoch: tf.Tensor, feed: Feed) -> tuple[tf.Tensor, ...]:
+        positions = step * feed.batch_size + tf.range(feed.batch_size, dtype=tf.int64)
+        return self.rows(positions, tf.gather(order, positions), epoch, feed)
+
+    def rows(self, positions: tf.Tensor, items: tf.Tensor, epoch: tf.Tensor, feed: Feed) -> tuple[tf.Tensor, ...]:
+        """This worker's rows of a global batch: items, seeds and weights, [parts, micro_size] if there are parts."""
         shape = [feed.parts, feed.micro_size] if feed.parts > 1 else [feed.micro_size]
         count = feed.parts * feed.micro_size
-        first = step * feed.batch_size + feed.worker * count
-        positions = order[first : first + count]
+        mine = slice(feed.worker * count, (feed.worker + 1) * count)
+        positions, items = positions[mine], items[mine]
+        seeds = tf.stack([tf.fill([count], example_seed(feed.seed, epoch)), positions], axis=1)
         weights = tf.cast(positions < self.size, tf.float32)
-        seeds = tf.stack([tf.fill([count], example_seed(feed.seed, epoch)), tf.range(first, first + count)], axis=1)
-        return (
-            tf.reshape(tf.minimum(positions, self.size - 1), shape),
-            tf.reshape(seeds, [*shape, 2]),
-            tf.reshape(weights, shape),
-        )
+        return tf.reshape(items, shape), tf.reshape(seeds, [*shape, 2]), tf.reshape(weights, shape)
 
 
 class ArraySource(IndexedSource):
@@ -177,8 +176,19 @@ def serving(dataset: tf.data.Dataset, ahead: int) -> tf.data.Dataset:
     return dataset.with_options(options).prefetch(ahead)
 
 
-def _one_by_one(rows: tf.data.Dataset, feed: Feed) -> tf.data.Dataset:
-    return rows.unbatch() if feed.parts > 1 else rows  # unbatching takes longer than all of `_rows`
+def epochs(feed: Feed, steps: int, parts: Callable[[tf.Tensor, tf.Tensor], tf.data.Dataset]) -> tf.data.Dataset:
+    """Endless data: `parts(epoch, first)` of every epoch of `steps` steps, from its step `first` on."""
+    epoch_now, step_now = divmod(feed.start_step, steps)
+
+    def of_epoch(epoch: tf.Tensor) -> tf.data.Dataset:
+        return parts(epoch, tf.where(epoch == epoch_now, tf.constant(step_now, tf.int64), 0))
+
+    return tf.data.Dataset.range(epoch_now, tf.int32.max).flat_map(of_epoch)
+
+
+def one_by_one(rows: tf.data.Dataset, feed: Feed) -> tf.data.Dataset:
+    """The micro-batches in the rows of a step."""
+    return rows.unbatch() if feed.parts > 1 else rows  # unbatching takes longer than making the rows
 
 
 ALIGNMENT = 64  # bytes, required by TensorFlow for the memory of a tensor

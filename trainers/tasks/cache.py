@@ -14,7 +14,7 @@ import numpy as np
 from trainers.system.files import atomic_file
 
 FOLDER = ".tfwarmup"  # in the folder of the data
-FORMAT = 2  # of the cache files; increment it whenever their content changes
+FORMAT = 3  # of the cache files; increment it whenever their content changes
 WORTH_SECONDS = 2.0  # results that took less time to compute are not cached
 
 Arrays = Mapping[str, np.ndarray]

@@ -2,7 +2,7 @@
 
 import gzip
 import zlib
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
 from typing import Generic, NamedTuple, TypeVar
 
@@ -49,6 +49,11 @@ def existing_path(data_dir: str | None, dataset: str, may_be_file: bool = False)
         rule = "`data_dir` must be a folder that can be read"
         raise DataError(f"{rule}. Received: {path} ({error.strerror})") from error
     return path
+
+
+def first_file(folder: Path, names: Iterable[str]) -> Path | None:
+    """The first of these files that exists."""
+    return next((folder / name for name in names if (folder / name).is_file()), None)
 
 
 def read_lines(path: Path) -> Iterator[str]:

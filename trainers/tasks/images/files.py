@@ -18,7 +18,7 @@ from trainers.engine.data import serving
 from trainers.system.errors import DataError
 from trainers.system.files import shown
 from trainers.tasks import cache
-from trainers.tasks.files import Splits, require_data
+from trainers.tasks.files import Splits, first_file, require_data
 from trainers.tasks.images.sources import CORES, Arrays
 
 CHOSEN_ON_TEST = "the best model is chosen on the test split: there is no other for validation"
@@ -49,14 +49,12 @@ def find_images(folder: Path) -> tuple[Splits[ByClass], list[str]]:
     train = [_image_files(folder / "train" / name) for name in classes]
     if not found:
         return Splits(train, _split(folder / "test", classes), notes=(CHOSEN_ON_TEST,)), classes
-    validation = _split(folder / found[0], classes)
-    if not has_test:
-        return Splits(train, validation), classes
-    if _class_names(folder / "test") != classes:  # Tiny-ImageNet's test images have no labels
-        return Splits(train, validation, notes=("the test folder is not used: its classes are not those of train",)), (
-            classes
-        )
-    return Splits(train, validation, _split(folder / "test", classes)), classes
+    splits = Splits(train, _split(folder / found[0], classes))
+    if has_test and _class_names(folder / "test") == classes:
+        splits = splits._replace(test=_split(folder / "test", classes))
+    elif has_test:  # Tiny-ImageNet's test images have no labels
+        splits = splits._replace(notes=("the test folder is not used: its classes are not those of train",))
+    return splits, classes
 
 
 def _split(split: Path, classes: list[str]) -> ByClass:
@@ -117,8 +115,12 @@ def image_shapes(paths: Sequence[str], known: cache.DataCache) -> np.ndarray:
     parts = [paths[first : first + 256] for first in range(0, len(paths), 256)]
     with ThreadPoolExecutor(THREADS) as pool:
         states = list(chain.from_iterable(pool.map(lambda part: [_state(path) for path in part], parts)))
-    before = _read(known)
-    found = [before.get((path, *state)) for path, state in zip(paths, states, strict=True)]
+    names = [os.fsencode(path[len(str(known.root)) + 1 :]) for path in paths]  # the folder may be moved
+    before, stored = {}, known.read(CACHED)
+    if stored:
+        keys = zip(stored["names"].tolist(), map(tuple, stored["states"].tolist()), strict=True)
+        before = dict(zip(keys, stored["shapes"].tolist(), strict=True))
+    found = [before.get(key) for key in zip(names, states, strict=True)]
     shapes = np.array([shape or (0, 0, 0) for shape in found], np.int32)
     new = [n for n, shape in enumerate(found) if shape is None and states[n] != UNREADABLE]
     began = time.monotonic()
@@ -127,7 +129,7 @@ def image_shapes(paths: Sequence[str], known: cache.DataCache) -> np.ndarray:
     for index, shape in decoded_shapes([paths[number] for number in new]):
         shapes[new[index]] = shape
     if new and (before or time.monotonic() - began >= cache.WORTH_SECONDS):
-        _keep(known, paths, states, shapes)
+        known.write(CACHED, {"names": np.array(names), "states": np.array(states, np.int64), "shapes": shapes})
     return shapes
 
 
@@ -173,40 +175,21 @@ def _shape(encoded: tf.Tensor) -> tf.Tensor:
     return tf.ensure_shape(tf.cond(tf.io.is_jpeg(encoded), of_jpeg, of_png), [3])
 
 
-def _read(known: cache.DataCache) -> dict[tuple[str, int, int], tuple[int, ...]]:
-    """The cached shapes, by path and state of the file."""
-    stored = known.read(CACHED)
-    if stored is None:
-        return {}
-    paths = [f"{known.root}{os.sep}{name}" for name in os.fsdecode(stored["paths"].tobytes()).split("\0")]
-    rows = zip(paths, stored["states"].tolist(), stored["shapes"].tolist(), strict=True)
-    return {(path, size, time): tuple(shape) for path, (size, time), shape in rows}
-
-
-def _keep(known: cache.DataCache, paths: Sequence[str], states: Sequence[State], shapes: np.ndarray) -> None:
-    names = "\0".join(path[len(str(known.root)) + 1 :] for path in paths)  # the folder may be moved
-    text = np.frombuffer(os.fsencode(names), np.uint8)
-    known.write(CACHED, {"paths": text, "states": np.array(states, np.int64), "shapes": shapes})
-
-
-IDX_FILES = ("train-images", "train-labels", "t10k-images", "t10k-labels")
+IDX_PARTS = {"train-images": 3, "train-labels": 1, "t10k-images": 3, "t10k-labels": 1}  # their dimensions
 
 
 def find_idx_files(folder: Path) -> dict[str, Path]:
     """Those of MNIST's four files that exist, by the first two words of their names (`train-images`)."""
-    found = {}
-    for part in IDX_FILES:
-        kind = "idx3-ubyte" if part.endswith("images") else "idx1-ubyte"
-        names = [f"{part}{dot}{kind}{suffix}" for dot in "-." for suffix in ("", ".gz")]
-        present = [folder / name for name in names if (folder / name).is_file()]
-        if present:
-            found[part] = present[0]
-    return found
+    found = {
+        part: first_file(folder, [f"{part}{dot}idx{n}-ubyte{suffix}" for dot in "-." for suffix in ("", ".gz")])
+        for part, n in IDX_PARTS.items()
+    }
+    return {part: path for part, path in found.items() if path}
 
 
 def load_idx(files: dict[str, Path]) -> tuple[Arrays, Arrays]:
     """The training and the test split of MNIST's four files."""
-    missing = [f"{name}-idx{3 if name.endswith('images') else 1}-ubyte[.gz]" for name in IDX_FILES if name not in files]
+    missing = [f"{part}-idx{n}-ubyte[.gz]" for part, n in IDX_PARTS.items() if part not in files]
     rule = "A folder of idx files must hold images and labels, train and t10k"
     require_data(not missing, rule, f"{next(iter(files.values())).parent} without {', '.join(missing)}")
     train, test = (_idx_split(files[f"{split}-images"], files[f"{split}-labels"]) for split in ("train", "t10k"))
@@ -225,18 +208,15 @@ def _idx_split(images: Path, labels: Path) -> Arrays:
 
 def read_idx(path: Path, dimensions: int) -> np.ndarray:
     """The uint8 array of one idx file: a magic number, the length of every dimension (big endian), the bytes."""
+    magic = bytes([0, 0, 8, dimensions])
     try:
         data = gzip.decompress(path.read_bytes()) if path.suffix == ".gz" else path.read_bytes()
-    except (OSError, EOFError, zlib.error) as error:
+        if data[:4] != magic:
+            raise ValueError(f"it begins with {data[:4].hex() or 'nothing'}, not with {magic.hex()}")
+        shape = np.frombuffer(data, ">u4", dimensions, offset=4)
+        array = np.frombuffer(data, np.uint8, offset=4 + 4 * dimensions).reshape(shape)
+        if not len(array):
+            raise ValueError("it has no items")
+    except (OSError, EOFError, zlib.error, ValueError) as error:
         raise DataError(f"An idx file must be readable and complete. Received: {path} ({error})") from error
-    magic = bytes([0, 0, 8, dimensions])
-    begin = f"{data[:4].hex() or 'nothing'} in {path}"
-    require_data(data[:4] == magic, f"This idx file must begin with {magic.hex()}", begin)
-    header = 4 + 4 * dimensions
-    # A file that ends within its header has an incomplete shape; the padding then makes `expected` too large.
-    shape = np.frombuffer(data[4:header].ljust(header - 4, b"\xff"), ">u4").astype(np.int64)
-    expected = header + int(np.prod(shape, dtype=object))
-    rule = f"An idx file must hold at least one item and as many bytes as its header says, {expected}"
-    whole = len(data) == expected and shape[0] > 0
-    require_data(whole, rule, f"{len(data)} bytes, {shape[0]} items in {path}")
-    return np.frombuffer(data, np.uint8, offset=header).reshape(shape)
+    return array

@@ -10,8 +10,8 @@ import numpy as np
 import tensorflow as tf
 import tensorflow_datasets as tfds
 
-from trainers.engine.data import ArraySource, Feed, IndexedSource, Source, example_seed, serving
-from trainers.system.errors import DataError
+from trainers.engine.data import ArraySource, Feed, IndexedSource, epochs, example_seed, one_by_one
+from trainers.tasks.files import require_data
 from trainers.tasks.images.augment import (
     draw_parts,
     image_size,
@@ -60,8 +60,8 @@ class Photographs(IndexedSource):
         return decoded(parts, read, self.image_size, training)
 
 
-class StreamSource(Source):
-    """The photographs of a TFDS set that is too large for memory, read from its TFRecord files.
+class StreamSource(IndexedSource):
+    """The photographs of a TFDS set that is too large for memory, made from the records of its TFRecord files.
 
     The order of an epoch is a function of the seed and the epoch: the files are shuffled, sixteen at a time are
     interleaved, and encoded records are shuffled in a buffer of size `buffer`. To start within an epoch, the records
@@ -71,11 +71,9 @@ class StreamSource(Source):
     ahead = 2
 
     def __init__(self, builder: Any, split: str, keys: tuple[str, str], image_size: int, buffer: int = 8192) -> None:
-        if builder.info.file_format != tfds.core.FileFormat.TFRECORD:
-            raise DataError(
-                f"A TFDS set of this size must be in TFRecord files. Received: {builder.info.file_format} in "
-                f"{builder.data_dir}"
-            )
+        rule = "A TFDS set of this size must be in TFRecord files"
+        file_format = builder.info.file_format
+        require_data(file_format == tfds.core.FileFormat.TFRECORD, rule, f"{file_format} in {builder.data_dir}")
         self.features, self.keys, self.image_size, self.buffer = builder.info.features, keys, image_size, buffer
         self.files = [str(path) for path in builder.info.splits[split].filepaths]
         self.size = builder.info.splits[split].num_examples
@@ -84,25 +82,29 @@ class StreamSource(Source):
         """The file names, which contain the set, the split and the number of files, and the number of examples."""
         return "\n".join(Path(file).name for file in self.files), str(self.size)
 
-    def training(self, feed: Feed) -> tf.data.Dataset:
+    def order(self, feed: Feed) -> tf.data.Dataset:
         steps = self.steps_per_epoch(feed)
-        if not steps:
-            raise DataError(f"`batch_size` must be at most {self.size}. Received: batch_size={feed.batch_size}")
 
-        def epoch_parts(epoch: tf.Tensor) -> tf.data.Dataset:
-            first = tf.where(epoch == feed.start_step // steps, tf.constant(feed.start_step % steps, tf.int64), 0)
-            records = self._shuffled(feed.seed, epoch).take(steps * feed.batch_size).enumerate()
-            return self._parts(records.skip(first * feed.batch_size), epoch, feed)
+        def rows(epoch: tf.Tensor, first: tf.Tensor) -> tf.data.Dataset:
+            records = self._shuffled(feed.seed, epoch).take(steps * feed.batch_size)
+            return self._batches(records, epoch, first, feed)
 
-        epochs = tf.data.Dataset.range(feed.start_step // steps, tf.int32.max)
-        return serving(self._decoded(epochs.flat_map(epoch_parts), training=True), self.ahead)
+        return one_by_one(epochs(feed, steps, rows), feed)
 
-    def evaluation(self, feed: Feed) -> tf.data.Dataset:
-        batches = self.evaluation_steps(feed)
+    def evaluation_order(self, feed: Feed) -> tf.data.Dataset:
         # The last batch is filled up from the beginning.
-        records = tf.data.TFRecordDataset(self.files).repeat().take(batches * feed.batch_size).enumerate()
-        parts = self._parts(records, tf.constant(0, tf.int64), feed)
-        return serving(self._decoded(parts, training=False), self.ahead)
+        records = tf.data.TFRecordDataset(self.files).repeat().take(self.evaluation_steps(feed) * feed.batch_size)
+        return one_by_one(self._batches(records, tf.constant(0, tf.int64), 0, feed), feed)
+
+    def load(self, parts: tf.data.Dataset, training: bool) -> tf.data.Dataset:
+        image_key, label_key = self.keys
+        decoders = {image_key: tfds.decode.SkipDecoding()}
+
+        def read(record: tf.Tensor) -> tuple[tf.Tensor, tf.Tensor]:
+            features = self.features.deserialize_example(record, decoders=decoders)
+            return features[image_key], tf.cast(features[label_key], tf.int64)
+
+        return decoded(parts, read, self.image_size, training)
 
     def _shuffled(self, seed: int, epoch: tf.Tensor) -> tf.data.Dataset:
         # `shuffle` combines its own seed with the graph's, so the order would depend on the caller's
@@ -118,29 +120,9 @@ class StreamSource(Source):
         )
         return records.shuffle(self.buffer, seed=example_seed(seed, epoch), reshuffle_each_iteration=False)
 
-    def _parts(self, records: tf.data.Dataset, epoch: tf.Tensor, feed: Feed) -> tf.data.Dataset:
-        """This worker's micro-batches of every global batch: `(records [n], seeds [n, 2], weights [n])`."""
-        count = feed.parts * feed.micro_size
-        first = feed.worker * count
-        shape = [feed.parts, feed.micro_size]
-
-        def rows(positions: tf.Tensor, batch: tf.Tensor) -> Any:
-            positions, batch = positions[first : first + count], batch[first : first + count]
-            seeds = tf.stack([tf.fill([count], example_seed(feed.seed, epoch)), positions], axis=1)
-            weights = tf.cast(positions < self.size, tf.float32)
-            return tf.reshape(batch, shape), tf.reshape(seeds, [*shape, 2]), tf.reshape(weights, shape)
-
-        return records.batch(feed.batch_size, drop_remainder=True).map(rows).unbatch()
-
-    def _decoded(self, parts: tf.data.Dataset, training: bool) -> tf.data.Dataset:
-        image_key, label_key = self.keys
-        decoders = {image_key: tfds.decode.SkipDecoding()}
-
-        def read(record: tf.Tensor) -> tuple[tf.Tensor, tf.Tensor]:
-            features = self.features.deserialize_example(record, decoders=decoders)
-            return features[image_key], tf.cast(features[label_key], tf.int64)
-
-        return decoded(parts, read, self.image_size, training)
+    def _batches(self, records: tf.data.Dataset, epoch: tf.Tensor, first: Any, feed: Feed) -> tf.data.Dataset:
+        batches = records.enumerate().skip(first * feed.batch_size).batch(feed.batch_size, drop_remainder=True)
+        return batches.map(lambda positions, items: self.rows(positions, items, epoch, feed))
 
 
 def decoded(

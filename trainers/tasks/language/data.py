@@ -16,9 +16,10 @@ from trainers.system.files import shown
 from trainers.tasks.cache import DataCache, files_key, options_key
 from trainers.tasks.files import TEXT_SUFFIXES, Splits, existing_path, read_lines, require_data
 from trainers.tasks.language.config import TextFlags
-from trainers.tasks.language.sources import TrainingBlocks, ValidationWindows
+from trainers.tasks.language.sources import TrainingBlocks, Windows
 from trainers.tasks.language.vocabulary import UNKNOWN, Vocabulary, number_text
-from trainers.tasks.language.wikitext import prepared_wikitext103, read_prepared, require_wikitext
+from trainers.tasks.language.wikitext import prepared_wikitext103, require_wikitext
+from trainers.tasks.tfds_sets import read_texts
 
 MIN_COUNT = 3  # rarer words of a text without <unk> become <unk>, as in WikiText
 HELD_OUT = 10  # every tenth topic or line is for validation
@@ -33,10 +34,9 @@ TOKEN = re.compile(rf"{UNKNOWN}|\w+(?:['\u2019]\w+)*|([^\w\s])\1*")
 class TextData(Data):
     """The splits of a text as numbers of words, and the vocabulary."""
 
-    validation: ValidationWindows
+    train: TrainingBlocks
+    validation: Windows
     vocabulary: Vocabulary
-    train_tokens: np.ndarray  # int32; the last few may not be part of any block
-    validation_tokens: np.ndarray
 
 
 @dataclasses.dataclass(frozen=True)
@@ -65,19 +65,12 @@ def load_text(options: TextFlags) -> TextData:
         require_data(tokens >= options.context, rule, f"context={options.context}")
     train = TrainingBlocks(texts["training"], options.context)
     validation, *test = (
-        ValidationWindows(texts[name], options.context, options.eval_context)
+        Windows(texts[name], options.context, options.eval_context)
         for name in ("validation", "test")
         if len(texts[name]) > options.context  # a test text shorter than a block is ignored
     )
-    return TextData(
-        train,
-        validation,
-        Vocabulary(texts["words"].tobytes().decode().split("\n")),
-        train.tokens,
-        validation.tokens,
-        test=test[0] if test else None,
-        notes=corpus.lines.notes,
-    )
+    vocabulary = Vocabulary(texts["words"].tobytes().decode().split("\n"))
+    return TextData(train, validation, vocabulary, test=test[0] if test else None, notes=corpus.lines.notes)
 
 
 def _numbered(corpus: Corpus, options: TextFlags) -> Mapping[str, np.ndarray]:
@@ -121,7 +114,7 @@ def _wikitext103(options: TextFlags) -> Corpus:
     splits = builder.info.splits
     names = Splits("train", "validation", "test" if "test" in splits else None)
     files = [Path(path) for split in splits.values() for path in split.filepaths]
-    lines = names.map(lambda name: read_prepared(builder, name))
+    lines = names.map(lambda name: (line for (line,) in read_texts(builder, name, ["text"])))
     return Corpus(lines, str.split, 1, Path(builder.data_dir), files)
 
 
@@ -164,15 +157,13 @@ def _own_text(path: Path) -> Corpus:
     The path of a file below the folder begins with its split: `train`, `val` or `test`; other files are left out. If no
     path begins with `train`, or `path` is a file, the last tenth of the lines of each file is for validation.
     """
-    if path.is_file():
-        return Corpus(Splits(_train_part([path]), _held_out_part([path])), split_words, place=path.parent, files=[path])
-    files, notes = _text_files(path)
+    place, (files, notes) = (path.parent, ([path], ())) if path.is_file() else (path, _text_files(path))
     train, validation, test = (
-        [file for file in files if file.relative_to(path).parts[0].lower().startswith(name)] for name in SPLIT_NAMES
+        [file for file in files if str(file.relative_to(path)).lower().startswith(name)] for name in SPLIT_NAMES
     )
     if not train:
-        lines = Splits(_train_part(files), _held_out_part(files), None, notes)
-        return Corpus(lines, split_words, place=path, files=files)
+        lines = Splits(_part(files, held_out=False), _part(files, held_out=True), None, notes)
+        return Corpus(lines, split_words, place=place, files=files)
     names = [shown(file.name) for file in files][:10]
     require_data(validation or test, "A folder with train* must hold val* or test* too", f"{path} with {names}")
     used = [*train, *validation, *test]
@@ -211,15 +202,9 @@ def _all_lines(files: Sequence[Path]) -> Iterator[str]:
     return (line for file in files for line in read_lines(file))
 
 
-def _train_part(files: Sequence[Path]) -> Iterator[str]:
-    return (line for file in files for line in islice(read_lines(file), _train_lines(file)))
-
-
-def _held_out_part(files: Sequence[Path]) -> Iterator[str]:
-    """The last tenth of the lines of each file."""
-    return (line for file in files for line in islice(read_lines(file), _train_lines(file), None))
-
-
-def _train_lines(file: Path) -> int:
-    count = sum(1 for _ in read_lines(file))
-    return count - count // HELD_OUT
+def _part(files: Sequence[Path], held_out: bool) -> Iterator[str]:
+    """The last tenth of the lines of each file, or the lines before."""
+    for file in files:
+        count = sum(1 for _ in read_lines(file))
+        first = count - count // HELD_OUT
+        yield from islice(read_lines(file), first, None) if held_out else islice(read_lines(file), first)

@@ -23,7 +23,7 @@ from trainers.tasks.language.config import LanguageConfig, LanguageSizes
 from trainers.tasks.language.data import TextData, load_text, split_words
 from trainers.tasks.language.models import build_language_model
 from trainers.tasks.language.ngrams import UNIGRAM_LOSS, bigram_perplexity, unigram_loss
-from trainers.tasks.language.sources import IGNORED, ValidationWindows
+from trainers.tasks.language.sources import IGNORED, Windows
 from trainers.tasks.language.vocabulary import END, Vocabulary
 
 
@@ -58,12 +58,12 @@ class LanguageModeling(Task):
         sources = super().final_sources(config, data)
         if not config.eval_context:
             return sources
-        return {**sources, "val_no_context": ValidationWindows(data.validation.text, config.context, 0)}
+        return {**sources, "val_no_context": Windows(data.validation.text, config.context, 0)}
 
     def final_results(
         self, config: LanguageConfig, data: TextData, model: keras.Model, folder: RunFolder
     ) -> dict[str, Any]:
-        return {UNIGRAM_LOSS: unigram_loss(data.train_tokens, data.validation_tokens, data.vocabulary.size)}
+        return {UNIGRAM_LOSS: unigram_loss(data.train.tokens, data.validation.tokens, data.vocabulary.size)}
 
     def check_folder(self, folder: pathlib.Path, data: TextData) -> None:
         if (folder / VOCABULARY).exists():
@@ -79,7 +79,7 @@ class LanguageModeling(Task):
 
 def baselines(text: TextData) -> dict[str, float]:
     """Perplexities of the same validation tokens under unigram and bigram models."""
-    texts, vocabulary = (text.train_tokens, text.validation_tokens), text.vocabulary
+    texts, vocabulary = (text.train.tokens, text.validation.tokens), text.vocabulary
     return {
         "unigram": math.exp(unigram_loss(*texts, vocabulary.size)),
         "bigram": bigram_perplexity(*texts, vocabulary.size, vocabulary.end),
@@ -121,7 +121,11 @@ def continue_tokens(
         window[0, : len(recent)] = recent
         scores = log_probabilities(tf.constant(window), tf.constant(len(recent) - 1)).numpy().astype("float64")
         scores[never] = -np.inf
-        tokens.append(_draw(scores, config.temperature, generator))
+        if config.temperature == 0:
+            tokens.append(int(np.argmax(scores)))
+        else:
+            scaled = np.exp((scores - scores.max()) / config.temperature)
+            tokens.append(int(generator.choice(len(scores), p=scaled / scaled.sum())))
     return tokens
 
 
@@ -129,13 +133,6 @@ def readable(words: list[str]) -> str:
     """Joins words into a text; `<eos>` ends a line."""
     lines = " ".join(words).split(END)
     return "\n".join(line.strip() for line in lines)
-
-
-def _draw(scores: np.ndarray, temperature: float, generator: np.random.Generator) -> int:
-    if temperature == 0:
-        return int(np.argmax(scores))
-    scaled = np.exp((scores - scores.max()) / temperature)
-    return int(generator.choice(len(scores), p=scaled / scaled.sum()))
 
 
 def train_or_sample(config: LanguageConfig) -> str:

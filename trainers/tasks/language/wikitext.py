@@ -6,8 +6,8 @@ from typing import Any, ClassVar
 
 import tensorflow_datasets as tfds
 
-from trainers.tasks.files import read_lines, require_data
-from trainers.tasks.tfds_sets import prepare, read_texts, require_prepared
+from trainers.tasks.files import first_file, read_lines, require_data
+from trainers.tasks.tfds_sets import prepare, require_prepared
 
 WIKITEXT_NAMES = ("wiki.{}.tokens", "wiki.{}.tokens.gz", "wiki.{}.raw", "wiki.{}.raw.gz", "{}.txt", "{}.txt.gz")
 # The author's own site; the official address has refused requests since 2024.
@@ -22,12 +22,8 @@ SPLITS = {"train": "train", "validation": "valid", "test": "test"}
 
 def find_wikitext(folder: Path, names: Sequence[str] = WIKITEXT_NAMES) -> dict[str, Path]:
     """The files that exist in a WikiText folder, by split: train, valid, test."""
-    found = {}
-    for split in SPLITS.values():
-        present = [path for path in (folder / name.format(split) for name in names) if path.is_file()]
-        if present:
-            found[split] = present[0]
-    return found
+    found = {split: first_file(folder, [name.format(split) for name in names]) for split in SPLITS.values()}
+    return {split: path for split, path in found.items() if path}
 
 
 def require_wikitext(folder: Path) -> dict[str, Path]:
@@ -86,8 +82,3 @@ def prepared_wikitext103(data_dir: str | None, download: bool) -> Wikitext103:
             pass
     prepare(builder, "wikitext103", "Try again")
     return builder
-
-
-def read_prepared(builder: Any, split: str) -> Iterator[str]:
-    """The lines of a prepared split, in order."""
-    return (line for (line,) in read_texts(builder, split, ["text"]))

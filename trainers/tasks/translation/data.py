@@ -9,11 +9,11 @@ from pathlib import Path
 
 import numpy as np
 
-from trainers.engine.data import Data, aligned
+from trainers.engine.data import Data
 from trainers.tasks.cache import Arrays, DataCache, files_key, options_key
 from trainers.tasks.files import require_data
 from trainers.tasks.translation.config import ParallelTextFlags
-from trainers.tasks.translation.parallel_text import Pair, corpus_files, load_pairs
+from trainers.tasks.translation.parallel_text import SIDES, Pair, ParallelText, find_text
 from trainers.tasks.translation.sources import Sequences, TranslationBatches
 from trainers.tasks.translation.subwords import FACTS, Subwords, kept_or_trained
 
@@ -22,8 +22,7 @@ LONGEST_JUDGED = 1024  # subwords of a sentence for validation or test, unless `
 CHUNK = 100_000  # pairs to encode at a time, because tokens take ten times the memory as Python integers
 # The options, besides the content of the files, that the numbers depend on.
 MADE_BY = ("dataset", "source_language", "target_language", "vocabulary_size", "max_length", "max_ratio")
-FILES = ("source", "target", "validation_source", "validation_target", "test_source", "test_target")
-PARTS = ("train", "validation", "test")
+FILES = tuple(f"{part}{side}" for part in ("", "validation_", "test_") for side in SIDES)
 
 Tokens = tuple[list[int], list[int]]
 
@@ -48,42 +47,60 @@ def load_translation(options: ParallelTextFlags, folder: Path | None = None) -> 
     subwords and for `numbers`. Nothing is fetched from the network unless `download` is true. `folder` may hold
     subwords from an earlier start.
     """
-    if options.dataset == "numbers":
-        return _learned(options, folder)
-    place, files = corpus_files(options)
+    text = find_text(options)
+    if text.place is None:
+        return _unpacked(_encoded(text, options, folder))
     # It matters whether a file is for validation or for the test, and whether it is given at all.
     made_by = (
         *(getattr(options, name) for name in MADE_BY),
         *(Path(getattr(options, name) or "").name for name in FILES),
     )
-    cache = DataCache(place, options.cache_dir)
-    name, key = f"pairs-{options_key(*made_by)}", files_key(files, *made_by)
-    data = _unpacked(cache.remembered(name, key, lambda: _packed(_learned(options, folder))))
+    cache = DataCache(text.place, options.cache_dir)
+    name, key = f"pairs-{options_key(*made_by)}", files_key(text.files, *made_by)
+    data = _unpacked(cache.remembered(name, key, lambda: _encoded(text, options, folder)))
     if folder is None or not (folder / FACTS).exists():
         return data
     if Subwords.load(folder).fingerprint == data.subwords.fingerprint:
         return data
-    return _learned(options, folder)  # reads the text again and says what is wrong
+    return _unpacked(_encoded(text, options, folder))  # reads the text again and says what is wrong
 
 
-def _learned(options: ParallelTextFlags, folder: Path | None) -> TranslationData:
-    """Reads and encodes the text."""
-    train, validation, test, _ = load_pairs(options)
+def _encoded(text: ParallelText, options: ParallelTextFlags, folder: Path | None) -> Arrays:
+    """Reads and encodes the text; what the cache keeps."""
+    train, validation, test = text.read()
     subwords = kept_or_trained(folder, train, options.vocabulary_size)
-    judged = _judged_batches(subwords, validation, "validation", options.max_length)
-    tested = test and _judged_batches(subwords, [pair for pair in test if all(pair)], "test", options.max_length)
     # Pairs of numbers are never wrong, and German needs far fewer subwords for them.
     max_ratio = math.inf if options.dataset == "numbers" else options.max_ratio
-    batches = _batches(subwords, train, options.max_length, max_ratio)
-    filtered = len(train) - batches.size
+    judged = {name: pairs for name, pairs in (("validation", validation), ("test", test)) if pairs is not None}
+    texts = {name: _judged(subwords, pairs, name, options.max_length) for name, pairs in judged.items()}
+    texts["train"] = _fitting(subwords, train, options.max_length, max_ratio)
+    filtered = len(train) - len(texts["train"][0])
     logging.info("%d of %d training pairs are left out for their lengths", filtered, len(train))
-    return TranslationData(batches, judged, subwords, validation, test, filtered, test=tested or None)
+    facts = {"text": subwords.text, "filtered": filtered, "pairs": judged}
+    arrays = {"facts": np.frombuffer(json.dumps(facts).encode(), np.uint8)}
+    arrays["subwords"] = np.frombuffer(subwords.model, np.uint8)
+    for name, sides in texts.items():
+        for side, sequences in zip(SIDES, sides, strict=True):
+            arrays |= {f"{name}_{side}": sequences.tokens, f"{name}_{side}_lengths": sequences.lengths}
+    return arrays
 
 
-def _batches(
+def _unpacked(arrays: Arrays) -> TranslationData:
+    facts = json.loads(arrays["facts"].tobytes())
+    pairs = {name: [(source, target) for source, target in rows] for name, rows in facts["pairs"].items()}
+    parts = {}
+    for name in ("train", *pairs):
+        sides = (Sequences(arrays[f"{name}_{side}"], arrays[f"{name}_{side}_lengths"]) for side in SIDES)
+        parts[name] = TranslationBatches(*sides)
+    subwords = Subwords(arrays["subwords"].tobytes(), facts["text"])
+    parts_and_pairs = (parts["train"], parts["validation"], subwords, pairs["validation"], pairs.get("test"))
+    return TranslationData(*parts_and_pairs, facts["filtered"], test=parts.get("test"))
+
+
+def _fitting(
     subwords: Subwords, pairs: Sequence[Pair], max_length: float = math.inf, max_ratio: float = math.inf
-) -> TranslationBatches:
-    """Encodes the pairs that are not too long and do not differ too much in length."""
+) -> list[Sequences]:
+    """Encodes both sides of the pairs that are not too long and do not differ too much in length."""
     parts = []
     for chunk in _chunks(subwords, pairs):
         kept = [pair for pair in chunk if _fits(pair, max_length, max_ratio)]
@@ -95,19 +112,19 @@ def _batches(
         f"max_ratio={max_ratio} times those of the other",
         f"{len(pairs)} pairs, none of which fits",
     )
-    sources, targets = (Sequences.joined(side) for side in zip(*parts, strict=True))
-    return TranslationBatches(sources, targets)
+    return [Sequences.joined(side) for side in zip(*parts, strict=True)]
 
 
-def _judged_batches(subwords: Subwords, pairs: Sequence[Pair], name: str, max_length: int) -> TranslationBatches:
-    """Encodes all pairs of a validation or test split, none of which may be too long for memory."""
-    batches = _batches(subwords, pairs)
-    number = int(np.argmax(np.maximum(batches.sources.lengths, batches.targets.lengths)))
+def _judged(subwords: Subwords, pairs: Sequence[Pair], name: str, max_length: int) -> list[Sequences]:
+    """Encodes all full pairs of a validation or test split, none of which may be too long for memory."""
+    full = [pair for pair in pairs if all(pair)]
+    sides = _fitting(subwords, full)
+    lengths = np.maximum(*(side.lengths for side in sides))
+    number = int(np.argmax(lengths))
     most = max(LONGEST_JUDGED, max_length)
     rule = f"A sentence for {name} must have at most {most} subwords, which --max_length may raise"
-    received = f"{batches.longest} in pair {number + 1}, {pairs[number][0][:40]!r}..."
-    require_data(batches.longest <= most, rule, received)
-    return batches
+    require_data(lengths[number] <= most, rule, f"{lengths[number]} in pair {number + 1}, {full[number][0][:40]!r}...")
+    return sides
 
 
 def _chunks(subwords: Subwords, pairs: Sequence[Pair]) -> Iterator[list[Tokens]]:
@@ -119,30 +136,3 @@ def _chunks(subwords: Subwords, pairs: Sequence[Pair]) -> Iterator[list[Tokens]]
 def _fits(pair: Tokens, max_length: float, max_ratio: float) -> bool:
     shorter, longer = sorted(map(len, pair))
     return longer <= max_length and (longer <= SHORT or longer <= max_ratio * shorter)
-
-
-def _packed(data: TranslationData) -> Arrays:
-    """What the cache keeps."""
-    pairs = {"validation": data.validation_pairs, "test": data.test_pairs}
-    facts = {"text": data.subwords.text, "filtered": data.filtered, **pairs}
-    arrays = {"facts": np.frombuffer(json.dumps(facts).encode(), np.uint8)}
-    arrays["subwords"] = np.frombuffer(data.subwords.model, np.uint8)
-    for part in PARTS:
-        batches = getattr(data, part)
-        contents = () if batches is None else batches.contents()
-        arrays |= {f"{part}_{number}": array for number, array in enumerate(contents)}
-    return arrays
-
-
-def _unpacked(arrays: Arrays) -> TranslationData:
-    facts = json.loads(arrays["facts"].tobytes())
-    train, validation = (_unpacked_batches(arrays, part) for part in PARTS[:2])
-    test = _unpacked_batches(arrays, "test") if "test_0" in arrays else None
-    subwords = Subwords(arrays["subwords"].tobytes(), facts["text"])
-    validation_pairs, test_pairs = (facts[part] and [(pair[0], pair[1]) for pair in facts[part]] for part in PARTS[1:])
-    return TranslationData(train, validation, subwords, validation_pairs, test_pairs, facts["filtered"], test=test)
-
-
-def _unpacked_batches(arrays: Arrays, part: str) -> TranslationBatches:
-    sources, source_ends, targets, target_ends = (aligned(arrays[f"{part}_{number}"]) for number in range(4))
-    return TranslationBatches(Sequences(sources, source_ends), Sequences(targets, target_ends))

@@ -1,19 +1,20 @@
 """Pairs of sentences: numbers in words, two files, a folder as TFDS lays it out, or a TFDS translation set by name."""
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
 
 import tensorflow_datasets as tfds
 
 from trainers.system.errors import DataError
-from trainers.tasks.files import TEXT_SUFFIXES, Splits, existing_path, read_lines, require_data
+from trainers.tasks.files import TEXT_SUFFIXES, existing_path, first_file, read_lines, require_data
 from trainers.tasks.tfds_sets import make_builder, read_texts, require_prepared
 from trainers.tasks.translation.config import ParallelTextFlags
 from trainers.tasks.translation.number_words import number_pairs
 
 DATASETS = "numbers, text, folder, or the name of a TFDS translation set such as wmt16_translate/de-en"
 TEST = "test"
+SIDES = ("source", "target")
 VALIDATION_NAMES = ("validation", "valid", "val", "dev")  # possible names of the split, in order of preference
 HELD_OUT = 10  # the last tenth is for validation if a text has no validation split
 MOST_HELD_OUT = 2000  # pairs
@@ -23,8 +24,8 @@ Pair = tuple[str, str]  # a sentence and its translation
 Languages = tuple[str, str]
 
 
-class TextSplits(NamedTuple):
-    """The pairs of a corpus, in order; a split that it does not have is None.
+class ParallelSplits(NamedTuple):
+    """The pairs of a text, in order; a split that it does not have is None.
 
     A test split may have pairs with a blank side, so that its translations have the line numbers of its sentences.
     """
@@ -34,54 +35,61 @@ class TextSplits(NamedTuple):
     test: list[Pair] | None = None
 
 
-def load_pairs(options: ParallelTextFlags) -> Splits[list[Pair]]:
-    """The pairs of the text called `dataset`; files for validation or test replace its own splits.
+class ParallelText(NamedTuple):
+    """A text that has not been read yet, the folder of its files, and all files that reading it needs."""
+
+    read: Callable[[], ParallelSplits]
+    place: Path | None = None
+    files: Sequence[Path] = ()
+
+
+def find_text(options: ParallelTextFlags) -> ParallelText:
+    """The text called `dataset`; files for validation or test replace its own splits.
 
     If there is no validation split, the last tenth of the text, at most 2,000 pairs, is held out.
     """
-    train, validation, test = _own_splits(options)
-    if options.validation_source:
-        validation = _file_pairs(options.validation_source, options.validation_target)
-    if options.test_source:
-        test = _file_pairs(options.test_source, options.test_target, keep_blank=True)
-    if validation is not None:
-        return Splits(train, validation, test)
-    first = len(train) - _held_out(len(train))
-    require_data(first, "A parallel text without a part for validation must have 2 pairs", len(train))
-    return Splits(train[:first], train[first:], test)
+    own = _own_text(options)
+    validation, test = (
+        [_path(getattr(options, f"{part}_{side}")) for side in SIDES] if getattr(options, f"{part}_source") else []
+        for part in ("validation", "test")
+    )
+
+    def read() -> ParallelSplits:
+        splits = own.read()
+        if validation:
+            splits = splits._replace(validation=read_pairs(validation))
+        if test:
+            splits = splits._replace(test=read_pairs(test, keep_blank=True))
+        if splits.validation is not None:
+            return splits
+        first = len(splits.train) - _held_out(len(splits.train))
+        require_data(first, "A parallel text without a part for validation must have 2 pairs", len(splits.train))
+        return splits._replace(train=splits.train[:first], validation=splits.train[first:])
+
+    return ParallelText(read, own.place, [*own.files, *validation, *test])
 
 
-def corpus_files(options: ParallelTextFlags) -> tuple[Path, list[Path]]:
-    """The folder of a corpus that consists of files, and all files that are read; does not check their content."""
-    own = [Path(name).expanduser() for name in (options.source, options.target) if name]
+def _own_text(options: ParallelTextFlags) -> ParallelText:
+    languages = (options.source_language, options.target_language)
     if options.dataset == "text":
-        place = own[0].parent
-    elif options.dataset == "folder":
-        place = existing_path(options.data_dir, options.dataset)
-        own = sorted(path for path in place.glob("*.txt*") if path.is_file())
-    else:
-        builder = prepared_builder(options.dataset, options.data_dir, _languages(options), options.download)
-        place = Path(builder.data_dir)
-        own = [Path(path) for split in builder.info.splits.values() for path in split.filepaths]
-    given = (options.validation_source, options.validation_target, options.test_source, options.test_target)
-    return place, own + [Path(name).expanduser() for name in given if name]
-
-
-def _languages(options: ParallelTextFlags) -> Languages:
-    return options.source_language, options.target_language
-
-
-def _own_splits(options: ParallelTextFlags) -> TextSplits:
-    if options.dataset == "text":
-        return TextSplits(_file_pairs(options.source, options.target))
+        own = [_path(options.source), _path(options.target)]
+        return ParallelText(lambda: ParallelSplits(read_pairs(own)), own[0].parent, own)
     if options.dataset == "numbers":
-        return _numbers(options.pairs, _languages(options))
+        return ParallelText(lambda: _numbers(options.pairs, languages))
     if options.dataset == "folder":
-        return folder_splits(options.data_dir, _languages(options))
-    return tfds_splits(options.dataset, options.data_dir, _languages(options), options.download)
+        folder = existing_path(options.data_dir, options.dataset)
+        files = sorted(path for path in folder.glob("*.txt*") if path.is_file())
+        return ParallelText(lambda: folder_splits(folder, languages), folder, files)
+    builder = prepared_builder(options.dataset, options.data_dir, languages, options.download)
+    files = [Path(path) for split in builder.info.splits.values() for path in split.filepaths]
+    return ParallelText(lambda: tfds_splits(builder, languages), Path(builder.data_dir), files)
 
 
-def _numbers(pairs: int, languages: Languages) -> TextSplits:
+def _path(name: str | None) -> Path:
+    return Path(name or "").expanduser()
+
+
+def _numbers(pairs: int, languages: Languages) -> ParallelSplits:
     """Numbers for training, and held-out numbers, half of them for validation and half for the test.
 
     They are the same for every seed of a run.
@@ -90,20 +98,17 @@ def _numbers(pairs: int, languages: Languages) -> TextSplits:
     train, held_out = number_pairs(pairs, 0, held_out=False), number_pairs(count, 1, held_out=True)
     if languages == ("de", "en"):
         train, held_out = ([(german, english) for english, german in each] for each in (train, held_out))
-    return TextSplits(train, held_out[::2], held_out[1::2])
+    return ParallelSplits(train, held_out[::2], held_out[1::2])
 
 
 def _held_out(pairs: int) -> int:
     return min(MOST_HELD_OUT, -(-pairs // HELD_OUT))
 
 
-def _file_pairs(source: str | None, target: str | None, keep_blank: bool = False) -> list[Pair]:
-    return read_pairs(Path(source or "").expanduser(), Path(target or "").expanduser(), keep_blank)
-
-
-def read_pairs(source: Path, target: Path, keep_blank: bool = False) -> list[Pair]:
+def read_pairs(files: Sequence[Path], keep_blank: bool = False) -> list[Pair]:
     """Pairs of lines of two files; pairs with a blank side are left out unless `keep_blank` is true."""
-    sources, targets = ([line.strip() for line in read_lines(path)] for path in (source, target))
+    source, target = files
+    sources, targets = ([line.strip() for line in read_lines(path)] for path in files)
     rule = "The files of a parallel text must have the same number of lines"
     received = f"{len(sources)} in {source} and {len(targets)} in {target}"
     require_data(len(sources) == len(targets), rule, received)
@@ -112,9 +117,8 @@ def read_pairs(source: Path, target: Path, keep_blank: bool = False) -> list[Pai
     return pairs if keep_blank else full
 
 
-def folder_splits(data_dir: str | None, languages: Languages) -> TextSplits:
+def folder_splits(folder: Path, languages: Languages) -> ParallelSplits:
     """The pairs of a folder with the files of `tfds.TranslateFolder`, `en.train.txt` and such, compressed or not."""
-    folder = existing_path(data_dir, "folder")
     train = _split_pairs(folder, ("train",), languages)
     if train is None:
         raise DataError(
@@ -122,28 +126,28 @@ def folder_splits(data_dir: str | None, languages: Languages) -> TextSplits:
             f"named .txt.gz. Received: {folder} with {sorted(path.name for path in folder.glob('*'))[:10]}"
         )
     validation, test = (_split_pairs(folder, names, languages) for names in (VALIDATION_NAMES, (TEST,)))
-    return TextSplits(train, validation, test)
+    return ParallelSplits(train, validation, test)
 
 
 def _split_pairs(folder: Path, names: Sequence[str], languages: Languages) -> list[Pair] | None:
     for name in names:
-        paths = [[folder / f"{language}.{name}{suffix}" for suffix in TEXT_SUFFIXES] for language in languages]
-        source, target = (next(filter(Path.is_file, choices), None) for choices in paths)
+        source, target = (
+            first_file(folder, [f"{language}.{name}{suffix}" for suffix in TEXT_SUFFIXES]) for language in languages
+        )
         if source and target:
-            return read_pairs(source, target, keep_blank=name == TEST)
+            return read_pairs((source, target), keep_blank=name == TEST)
         missing = f"{languages[0 if source is None else 1]}.{name}.txt"
         found = source or target
         require_data(not found, "A split must be there in both languages", f"{found} without {missing}")
     return None
 
 
-def tfds_splits(name: str, data_dir: str | None, languages: Languages, download: bool) -> TextSplits:
-    """The pairs of a TFDS set, which must be on disk unless `download` is true."""
-    builder = prepared_builder(name, data_dir, languages, download)
-    splits = builder.info.splits
+def tfds_splits(builder: Any, languages: Languages) -> ParallelSplits:
+    """The pairs of a prepared TFDS set."""
+    splits, name = builder.info.splits, builder.info.full_name
     require_data("train" in splits, "A TFDS set must have a split train", f"{name} with {sorted(splits)}")
     validation, test = (next(filter(splits.__contains__, names), None) for names in (VALIDATION_NAMES, (TEST,)))
-    return TextSplits(
+    return ParallelSplits(
         *(split and _read_split(builder, split, languages) for split in ("train", validation, test))  # type: ignore
     )
 

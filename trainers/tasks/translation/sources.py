@@ -6,14 +6,14 @@ fit. The cuts depend only on the sizes of the buckets and are the same in every 
 and the order of the micro-batches, change.
 """
 
-import dataclasses
+import itertools
 from collections.abc import Callable, Iterable, Sequence
 from typing import Any
 
 import numpy as np
 import tensorflow as tf
 
-from trainers.engine.data import Feed, Source, aligned, example_seed, serving, shared_tensor
+from trainers.engine.data import Feed, Source, aligned, epochs, example_seed, serving, shared_tensor
 from trainers.system.errors import DataError
 from trainers.tasks.translation.config import BOS, PAD
 
@@ -21,31 +21,29 @@ SHORTEST_BUCKET = 8  # tokens; all pairs up to this length share a bucket
 GROWTH = 1.1  # of the length from one bucket to the next
 
 
-@dataclasses.dataclass(frozen=True)
 class Sequences:
     """Sequences of numbers, each ending with `EOS`, concatenated in one array."""
 
-    tokens: np.ndarray  # int32
-    ends: np.ndarray  # int64: 0, and where each sequence ends
+    def __init__(self, tokens: np.ndarray, lengths: np.ndarray) -> None:
+        self.tokens, self.lengths = aligned(tokens), lengths
+        self.ends = aligned(np.cumsum(np.concatenate([[0], lengths])))  # 0, and where each sequence ends
 
     @classmethod
     def of(cls, sequences: Sequence[Sequence[int]]) -> "Sequences":
-        tokens = np.fromiter((number for sequence in sequences for number in sequence), np.int32)
-        lengths = np.fromiter(map(len, sequences), np.int64)
-        return cls(aligned(tokens), aligned(np.cumsum(np.concatenate([[0], lengths]))))
+        tokens = np.fromiter(itertools.chain.from_iterable(sequences), np.int32)
+        return cls(tokens, np.fromiter(map(len, sequences), np.int64))
 
     @classmethod
     def joined(cls, parts: Sequence["Sequences"]) -> "Sequences":
-        tokens = np.concatenate([part.tokens for part in parts])
-        lengths = np.concatenate([[0], *(part.lengths for part in parts)])
-        return cls(aligned(tokens), aligned(np.cumsum(lengths)))
+        tokens, lengths = zip(*((part.tokens, part.lengths) for part in parts), strict=True)
+        return cls(np.concatenate(tokens), np.concatenate(lengths))
 
     def __len__(self) -> int:
-        return len(self.ends) - 1
+        return len(self.lengths)
 
-    @property
-    def lengths(self) -> np.ndarray:
-        return np.diff(self.ends)
+    def rows(self) -> tf.RaggedTensor:
+        tokens, ends = shared_tensor(self.tokens), shared_tensor(self.ends)
+        return tf.RaggedTensor.from_row_splits(tokens, ends, validate=False)
 
 
 class TranslationBatches(Source):
@@ -88,17 +86,15 @@ class TranslationBatches(Source):
         steps, cuts = self.steps_per_epoch(feed), tf.constant(self._cuts(feed))
         buckets = shared_tensor(self._buckets)
 
-        def epoch_parts(epoch: tf.Tensor) -> tf.data.Dataset:
+        def parts(epoch: tf.Tensor, first: tf.Tensor) -> tf.data.Dataset:
             pairs = _sorted_by_bucket(buckets, [feed.seed, epoch])
             order = tf.random.experimental.stateless_shuffle(
                 tf.range(len(cuts) - 1), tf.stack([example_seed(feed.seed, epoch), 0])
             )
-            first = tf.where(epoch == feed.start_step // steps, feed.start_step % steps, 0)
-            numbers = _of_worker(tf.data.Dataset.range(tf.cast(first, tf.int64), steps), feed)
+            numbers = _of_worker(tf.data.Dataset.range(first, steps), feed)
             return numbers.map(lambda number: pairs[cuts[order[number]] : cuts[order[number] + 1]])
 
-        epochs = tf.data.Dataset.range(feed.start_step // steps, tf.int32.max)
-        return serving(epochs.flat_map(epoch_parts).map(self._loader()), self.ahead)
+        return serving(epochs(feed, steps, parts).map(self._loader()), self.ahead)
 
     def evaluation(self, feed: Feed) -> tf.data.Dataset:
         """Every pair once, the short ones first; the last batch is filled up with micro-batches of weight 0."""
@@ -120,31 +116,16 @@ class TranslationBatches(Source):
 
     def _loader(self) -> Callable[[tf.Tensor], Any]:
         """Returns a function that makes a micro-batch from the indices of its pairs."""
-        read_sources, read_targets = _reader(self.sources), _reader(self.targets)
+        all_sources, all_targets = self.sources.rows(), self.targets.rows()
 
         def load(pairs: tf.Tensor) -> Any:
-            sources, _ = read_sources(pairs)
-            targets, lengths = read_targets(pairs)
+            targets = tf.gather(all_targets, pairs)
             # `BOS` is added and `EOS` is left out, so the length stays the same.
             shifted = tf.concat([tf.fill([tf.size(pairs), 1], BOS), targets[:, :-1]], axis=1)
-            target = tf.where(tf.sequence_mask(lengths, tf.shape(targets)[1]), shifted, PAD)
-            return {"source": sources, "target": target}, targets, tf.cast(lengths, tf.float32)
+            inputs = {"source": tf.gather(all_sources, pairs).to_tensor(PAD), "target": shifted.to_tensor(PAD)}
+            return inputs, targets.to_tensor(PAD), tf.cast(targets.row_lengths(), tf.float32)
 
         return load
-
-
-def _reader(sequences: Sequences) -> Callable[[tf.Tensor], tuple[tf.Tensor, tf.Tensor]]:
-    tokens, ends = shared_tensor(sequences.tokens), shared_tensor(sequences.ends)
-
-    def rows(indices: tf.Tensor) -> tuple[tf.Tensor, tf.Tensor]:
-        """The sequences with these indices, padded with `PAD` to the longest of them, and their lengths."""
-        starts = tf.gather(ends, indices)
-        lengths = tf.gather(ends, indices + 1) - starts
-        offsets = tf.range(tf.reduce_max(lengths))
-        within = offsets < lengths[:, None]
-        return tf.where(within, tf.gather(tokens, tf.where(within, starts[:, None] + offsets, 0)), PAD), lengths
-
-    return rows
 
 
 def bucket_limits(longest: int) -> list[int]:
