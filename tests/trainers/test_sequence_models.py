@@ -13,7 +13,7 @@ from trainers.tasks.translation.config import TranslatorSizes
 from trainers.tasks.translation.models import build_translation_model
 
 VOCABULARY = 60
-SIZES = {"layers": 2, "width": 32, "heads": 4, "inner": 48}
+SIZES = {"layers": 1, "width": 32, "heads": 4, "inner": 48}
 DROPOUTS = {"dropout": 0.3, "attention_dropout": 0.1, "activation_dropout": 0.1}
 NO_DROPOUT = dict.fromkeys(DROPOUTS, 0.0)
 FULL_LANGUAGE_MODEL = {"layers": 16, "heads": 8, "cutoffs": (20_000, 60_000), "factor": 4}
@@ -129,7 +129,7 @@ def test_half_precision_is_near_and_has_finite_gradients_in_float32(kind, inputs
 @pytest.mark.parametrize("policy", ["float32", "mixed_float16"])
 def test_a_saved_model_loads_in_its_precision(kind, inputs, policy, tmp_path):
     keras.config.set_dtype_policy(policy)
-    model = kind.build(layers=1)
+    model = kind.build()
     model.save(tmp_path / "model.keras")
     keras.config.set_dtype_policy("float32")
     loaded = keras.models.load_model(tmp_path / "model.keras")
