@@ -98,6 +98,10 @@ def test_every_trainer_killed_in_every_phase_ends_bit_identical(task, options, s
     assert len([stop for stop in stops if stop["code"] == -signal.SIGKILL]) == len(phases)
     stop_again_and_again(tmp_path / "whole", [], task=task, **options)
     assert_same_run(tmp_path / "killed", tmp_path / "whole")
+    for name in ("results.json", "vocabulary.txt", "subwords.model", "test.translations.txt"):
+        killed, whole = tmp_path / "killed" / name, tmp_path / "whole" / name
+        assert killed.exists() == whole.exists()
+        assert not whole.exists() or killed.read_bytes() == whole.read_bytes()
 
 
 @pytest.mark.parametrize(
