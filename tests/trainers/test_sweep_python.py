@@ -1,5 +1,6 @@
 """A sweep as a call in Python, and its table as a data frame."""
 
+import importlib
 import json
 
 import numpy as np
@@ -62,8 +63,9 @@ def test_the_call_takes_a_name_of_a_task_and_only_its_flags(tmp_path):
 
 
 @pytest.mark.slow
-def test_several_workers_run_from_a_process_in_which_tensorflow_is_at_work(tmp_path):
+def test_several_workers_run_from_a_process_in_which_tensorflow_and_ray_are_at_work(tmp_path):
     tf.constant(0)
+    importlib.import_module("ray")  # reads the environment of this process
     flags = {**FLAGS, "threads": 1}
     table = sweep.run(TASK, tmp_path / "two", **flags, workers=2)
     again = sweep.run(TASK, tmp_path / "again", **{**flags, "seeds": [1]}, workers=2)  # another Ray in this process

@@ -17,7 +17,7 @@ import threading
 from collections.abc import Iterator, Mapping
 from typing import Any, NamedTuple
 
-from trainers.sweeps.private import keep_ray_silent
+from trainers.sweeps.private import keep_ray_silent, refresh_ray
 from trainers.system import signals
 from trainers.system.environment import git_revision, this_machine, versions
 from trainers.system.errors import ConfigError
@@ -98,7 +98,8 @@ def started(cpus: float) -> Iterator[Started]:
     """Inside, a new Ray runs on this machine."""
     mine = {**LOCAL, TOKEN: os.environ.get(TOKEN) or SECRET}
     with _environment(mine):
-        ray = import_ray()  # reads some of the environment
+        ray = import_ray()
+        refresh_ray()
         try:
             info = _init(address="local", num_cpus=cpus, include_dashboard=False, object_store_memory=MEMORY)
         except Exception as error:

@@ -14,3 +14,13 @@ def keep_ray_silent() -> None:
     import ray._private.worker
 
     ray._private.worker._worker_logs_enabled = False
+
+
+def refresh_ray() -> None:
+    """Makes Ray read the environment again: this process may have imported it before with another one."""
+    from ray._private import ray_constants
+    from ray._raylet import AuthenticationTokenLoader, Config
+
+    ray_constants.ENABLE_RAY_CLUSTER = ray_constants.env_bool(ray_constants.ENABLE_RAY_CLUSTERS_ENV_VAR, True)
+    Config.initialize("")
+    AuthenticationTokenLoader.instance().reset_cache()
