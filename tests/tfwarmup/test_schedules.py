@@ -47,13 +47,6 @@ def test_radam_schedule_takes_three_of_the_four_first_steps():
         tfwarmup.RAdamWarmup(1.0, 0.999, first_steps="momentum")
 
 
-def test_the_last_update_of_the_warmup_is_the_first_of_the_decay():
-    decay = schedules.PiecewiseConstantDecay([1], [1.0, 0.1])
-    schedule = tfwarmup.LinearWarmup(decay, period=3, decay_after_warmup=True)
-    rates = [float(schedule(step)) for step in range(6)]
-    assert rates == pytest.approx([1 / 3, 2 / 3, 1, 1, 0.1, 0.1])
-
-
 def test_a_warmup_may_start_in_the_middle():
     schedule = tfwarmup.LinearWarmup(1.0, period=10, start=100, steps_per_update=2)
     assert [schedule(step) for step in (200, 202, 218, 300)] == pytest.approx([0.1, 0.2, 1, 1])
