@@ -19,7 +19,7 @@ def keep_ray_silent() -> None:
 def refresh_ray() -> None:
     """Makes Ray read the environment again: this process may have imported it before with another one."""
     from ray._private import ray_constants
-    from ray._raylet import AuthenticationTokenLoader, Config
+    from ray._raylet import AuthenticationTokenLoader, Config  # type: ignore[attr-defined]
 
     ray_constants.ENABLE_RAY_CLUSTER = ray_constants.env_bool(ray_constants.ENABLE_RAY_CLUSTERS_ENV_VAR, True)
     Config.initialize("")
