@@ -261,8 +261,7 @@ def write_many_words(folder, words=60_000):
     generator = np.random.default_rng(0)
     syllables = [a + b for a in "bcdfghjklmnprstvwz" for b in ("a", "e", "i", "o", "u", "an", "er", "il", "os", "un")]
     made = ["".join(generator.choice(syllables, generator.integers(2, 5))) for _ in range(words)]
-    lines = [" ".join(made[first : first + 3]) for first in range(0, words, 3)]
-    for name, text in (("train.en", lines), ("train.de", lines[::-1]), ("val.en", lines[:2]), ("val.de", lines[:2])):
+    for name, text in (("train.en", made), ("train.de", made[::-1]), ("val.en", made[:2]), ("val.de", made[:2])):
         (folder / name).write_text("\n".join(text) + "\n")
 
 
@@ -272,15 +271,8 @@ def test_the_papers_translation_experiment_builds_at_full_size_and_takes_updates
     write_many_words(tmp_path)
     files = [f"--{name}={tmp_path}/{file}" for name, file in FULL_SIZE_FILES.items()]
     devices = ["--strategy=mirrored", "--logical_devices=2", f"--output_dir={tmp_path}/run"]
-    small = [
-        "--dataset=text",
-        "--max_tokens=320",
-        "--accumulate=4",
-        "--steps=3",
-        "--log_every=1",
-        "--checkpoint_every=0",
-    ]
-    small += ["--beam=1", "--extra_length=2", "--nosave_models"]
+    small = ["--dataset=text", "--max_tokens=64", "--accumulate=4", "--steps=3", "--log_every=1"]
+    small += ["--checkpoint_every=0", "--beam=1", "--extra_length=2", "--nosave_models"]
     finish(program(MODULE, "--flagfile=configs/paper/wmt16.flags", *files, *devices, *small), seconds=900)
     last = records(tmp_path / "run")[-1]
     assert last["updates"] >= 2
