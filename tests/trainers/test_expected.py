@@ -34,6 +34,13 @@ def results(folder):
     return json.loads((folder / "results.json").read_text())
 
 
+def test_the_best_model_is_that_of_the_lowest_objective(longer):
+    errors = {line["step"]: line["val_error"] for line in records(longer) if "val_error" in line}
+    best = results(longer)["best_step"]
+    assert best == min(errors, key=errors.get)  # the first of them
+    assert errors[best] < max(errors.values())
+
+
 @pytest.mark.parametrize("place", ["", "last.keras"])
 def test_a_run_begins_with_the_weights_of_another(whole, tmp_path, place):
     run_tiny(tmp_path / "on", init_from=str(whole / place), learning_rate=0.0)

@@ -218,8 +218,8 @@ def is_open(door: str) -> bool:
 def gpu_share(gpus: float, workers: int) -> float:
     """The GPUs of each of several workers on one machine: whole ones, or a part of one.
 
-    >>> gpu_share(8, 2), gpu_share(8, 3), gpu_share(1, 3), gpu_share(0, 2)
-    (4.0, 2.0, 0.3333, 0.0)
+    >>> gpu_share(8, 2), gpu_share(8, 3), gpu_share(2, 3), gpu_share(0, 2)
+    (4.0, 2.0, 0.6666, 0.0)
     """
     return float(gpus // workers) if gpus >= workers else int(SHARES * gpus / workers) / SHARES
 
