@@ -34,6 +34,11 @@ def results(folder):
     return json.loads((folder / "results.json").read_text())
 
 
+def test_a_seed_decides_the_first_weights(finished):
+    first, again = (final_weights(finished(learning_rate=0.0, epochs=1, seed=seed)) for seed in (1, 2))
+    assert np.abs(first - again).max() > 0.1
+
+
 def test_the_best_model_is_that_of_the_lowest_objective(longer):
     errors = {line["step"]: line["val_error"] for line in records(longer) if "val_error" in line}
     best = results(longer)["best_step"]
