@@ -162,9 +162,13 @@ def _problem_of_connecting(address: str) -> str:
 
 def _init(**options: Any) -> Any:
     with signals.postponed():
+        # Ray's processes inherit this, and so outlive a signal to all of the group until the trials are saved. Ray
+        # itself does the same for Ctrl-C.
+        before = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGTERM})
         try:
             info = import_ray().init(log_to_driver=False, logging_level="error", **options)
         finally:
+            signal.pthread_sigmask(signal.SIG_SETMASK, before)
             signals.keep_listening()  # Ray replaces the handler of SIGTERM
     keep_ray_silent()
     logging.getLogger("ray").setLevel(logging.ERROR)
