@@ -62,12 +62,22 @@ def test_checkpoints_of_another_run_are_refused(trained, tmp_path):
         run_tiny(trained, epochs=8)
 
 
-@pytest.mark.parametrize("change", [lambda lines: [], lambda lines: lines[:-2], lambda lines: [lines[1], *lines[1:]]])
+@pytest.mark.parametrize(
+    "change",
+    [
+        lambda lines: [],
+        lambda lines: lines[:-2],
+        lambda lines: [lines[1], *lines[1:]],
+        lambda lines: [lines[0][:9]],
+    ],
+    ids=["all", "the last", "foreign", "cut"],
+)
 def test_records_that_are_lost_or_foreign_are_named_and_the_run_goes_on(trained, longer, change, caplog):
     lines = (trained / "metrics.jsonl").read_text().splitlines(keepends=True)
     (trained / "metrics.jsonl").write_text("".join(change(lines)))
     np.testing.assert_array_equal(run_tiny(trained, epochs=8), final_weights(longer))
     assert f"metrics.jsonl must have the run's own {len(lines)} records up to step 20" in caplog.text
+    assert records(trained)[-1] == records(longer)[-1]  # and every line can be read
 
 
 def test_a_best_model_that_was_cut_is_refused(tmp_path):

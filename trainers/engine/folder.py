@@ -187,10 +187,9 @@ class RunFolder:
         """
         if not self.chief:
             return
-        found = read_records(self.path) if (self.path / RECORDS).exists() else []
-        kept = [values for values in found if values["step"] <= step]
+        kept = [values for values in read_records(self.path) if values["step"] <= step]
         text = "".join(map(self._line, kept))
-        if kept or found:
+        if (self.path / RECORDS).exists():  # also if no line is whole: the next would be appended to what is left
             self.write(RECORDS, text)
         if recorded is not None and tuple(recorded) != self.recorded:
             rule = f"{self.path / RECORDS} must have the run's own {recorded[0]} records up to step {step}"
