@@ -108,8 +108,8 @@ def test_every_dropout_is_a_layer_of_its_own(kind):
     assert all(layer.rate > 0 for layer in dropouts)
 
 
-@pytest.mark.parametrize(("policy", "tolerance"), [("mixed_float16", 0.03), ("mixed_bfloat16", 0.2)])
-def test_half_precision_is_near_and_has_finite_gradients_in_float32(kind, inputs, policy, tolerance):
+@pytest.mark.parametrize(("policy", "unit"), [("mixed_float16", 2**-10), ("mixed_bfloat16", 2**-7)])
+def test_half_precision_is_near_and_has_finite_gradients_in_float32(kind, inputs, policy, unit):
     full = kind.build(**NO_DROPOUT)
     keras.config.set_dtype_policy(policy)
     half = kind.build(**NO_DROPOUT)
@@ -120,7 +120,7 @@ def test_half_precision_is_near_and_has_finite_gradients_in_float32(kind, inputs
         outputs = half(inputs, training=True)
         loss = tf.reduce_mean(outputs) * 2.0**10
     assert outputs.dtype == "float32"
-    np.testing.assert_allclose(outputs, full(inputs), rtol=tolerance, atol=tolerance)
+    np.testing.assert_allclose(outputs, full(inputs), rtol=unit, atol=5 * unit)
     for gradient in tape.gradient(loss, half.trainable_variables):
         assert gradient.dtype == "float32"
         assert np.isfinite(tf.convert_to_tensor(gradient)).all()
